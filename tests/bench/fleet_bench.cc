@@ -1,9 +1,12 @@
 // One server and many simulated agents, each with a device of its own: what the
 // server's process takes while they wait for work, while jobs are submitted,
-// and while all of them report; with watchers of jobs and uploads if asked for.
-// Not a test: nothing depends on how fast it is.
+// and while all of them report; with watchers of jobs, uploads and jobs that
+// wait from the beginning if asked for. Not a test: nothing depends on how fast
+// it is.
 //
 //   nice fleet_bench --folder=/big/disk/fleet --server_cpus=0,1
+//   nice fleet_bench --folder=/big/disk/fleet --agents=10000 --jobs=20000
+//        --waiting=1000000 --questions=200
 //
 // The server runs in a process of its own, so that its time and memory are told
 // from those of the simulation.
@@ -46,7 +49,9 @@
 #include "rpc/blob_transfer.h"
 #include "rpc/proto_time.h"
 #include "rpc/status.h"
+#include "server/scheduling/scheduling_policy.h"
 #include "server/server.h"
+#include "storage/sqlite/metadata_store.h"
 
 namespace optfarm {
 namespace {
@@ -66,6 +71,9 @@ struct Options {
   int one_by_one = 0;
   int watchers = 0;
   int uploads = 0;
+  int waiting = 0;
+  int questions = 0;
+  int task_seconds = 0;
   int samples = 100;
   int idle_seconds = 10;
   int poll_seconds = 5;
@@ -123,6 +131,79 @@ Usage UsageOf(pid_t pid) {
   return usage;
 }
 
+std::string DataDir(const Options& options) {
+  return JoinPath(options.folder, "data");
+}
+
+// The device that the job with this number asks for.
+std::string DeviceOf(int64_t number, const Options& options) {
+  return absl::StrCat("device", number * kStep % options.agents);
+}
+
+// A job whose model is optimized and that waits for its device, or for any.
+void AddWaitingJob(int64_t number, const Options& options, absl::Time now,
+                   storage::WriteBatch& batch) {
+  storage::NewJob& added = batch.new_jobs.emplace_back();
+  storage::JobRecord& job = added.job;
+  job.job_id = absl::StrCat("waiting", number);
+  job.create_time = now;
+  job.spec.mutable_model()->set_name("model.pb");
+  const std::string sha = Sha256Hex("model");
+  job.spec.mutable_model()->mutable_digest()->set_sha256(sha);
+  job.spec.mutable_recipe()->set_name("int8");
+  job.spec.mutable_recipe()->set_transform_string("fold_constants");
+  job.spec.add_tags("nightly");
+  job.spec.add_tags(absl::StrCat("commit=", number / 1000));
+  const std::string device =
+      number % 2 == 0 ? DeviceOf(number, options) : "any:simulated";
+  job.spec.mutable_benchmark()->add_devices(device);
+  for (const v1::TaskKind kind : {v1::OPTIMIZE, v1::BENCHMARK}) {
+    const bool optimize = kind == v1::OPTIMIZE;
+    storage::TaskRecord& task = added.tasks.emplace_back();
+    task.task_id = optimize ? server::OptimizeTaskId(job.job_id)
+                            : server::BenchmarkTaskId(job.job_id, device);
+    task.job_id = job.job_id;
+    task.ordinal = optimize ? 0 : 1;
+    task.kind = kind;
+    task.state = optimize ? v1::TASK_DONE : v1::READY;
+    if (!optimize) task.device = device;
+    task.create_time = task.ready_time = now;
+  }
+  storage::ReportRecord& report = batch.reports.emplace_back();
+  report.job_id = job.job_id;
+  report.report.set_passed(true);
+  report.report.mutable_optimized_model()->set_sha256(sha);
+}
+
+// Puts the jobs that wait from the beginning into the server's database.
+absl::Status AddWaitingJobs(const Options& options) {
+  constexpr int kTogether = 2000;
+  const absl::Time now = absl::Now();
+  OPTFARM_RETURN_IF_ERROR(MakeFolders(DataDir(options)));
+  OPTFARM_ASSIGN_OR_RETURN(const auto store,
+                           storage::OpenSqliteMetadataStore(
+                               JoinPath(DataDir(options), "optfarm.db"), now));
+  for (int done = 0; done < options.waiting;) {
+    storage::WriteBatch batch;
+    const int end = std::min(done + kTogether, options.waiting);
+    for (; done < end; ++done) AddWaitingJob(done, options, now, batch);
+    OPTFARM_RETURN_IF_ERROR(store->Commit(batch));
+  }
+  return absl::OkStatus();
+}
+
+// Whether it succeeds; this process stays without threads.
+bool InAnotherProcess(const std::function<absl::Status()>& run) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const absl::Status status = run();
+    if (!status.ok()) LogError(status.ToString());
+    ::_exit(status.ok() ? 0 : 1);
+  }
+  int ended = 0;
+  return child > 0 && ::waitpid(child, &ended, 0) == child && ended == 0;
+}
+
 // Runs the server until it is killed. Before it there is no thread.
 [[noreturn]] void ServeForEver(const Options& options, int address_pipe) {
   if (!options.server_cpus.empty()) {
@@ -136,9 +217,9 @@ Usage UsageOf(pid_t pid) {
   }
   SetUpLog("server", LogLevel::kWarning);
   server::ServerOptions server;
-  server.data_dir = JoinPath(options.folder, "data");
+  server.data_dir = DataDir(options);
   server.grpc_address = "127.0.0.1:0";
-  server.scheduling.max_live_jobs = 1'000'000;
+  server.scheduling.max_live_jobs = 2'000'000;
   server.scheduling.lease = absl::Minutes(5);
   server.watches.max_of_project = server.watches.max_watchers;
   auto started = server::Server::Start(server);
@@ -189,19 +270,24 @@ struct Crowd {
   std::atomic<int> under_way = 0;
   // From a report to its answer.
   Times reports;
+  // From the call of an agent without work to a task.
+  Times leases;
   // From an event to a watcher.
   Times deliveries;
   v1::Digest model;
   int samples = 0;
+  absl::Duration task_time;
 };
 
-// Calls, is answered, calls again; completes a task the moment it gets it.
+// Calls, is answered, calls again; reports a task at the first call after its
+// time, by default the next one.
 class Agent {
  public:
   Agent(std::shared_ptr<grpc::Channel> channel, int number, int poll_seconds,
         Crowd& crowd)
       : stub_(v1::WorkService::NewStub(std::move(channel))),
         device_(absl::StrCat("device", number)),
+        spread_(0.5 + number % 100 / 100.0),
         crowd_(crowd) {
     request_.set_participant_id(absl::StrCat("agent", number));
     request_.set_name(request_.participant_id());
@@ -210,8 +296,8 @@ class Agent {
     status.mutable_info()->set_name(device_);
     status.mutable_info()->add_tags("simulated");
     // Not all at the same time.
-    *request_.mutable_long_poll() = rpc::ToProtoDuration(
-        absl::Seconds(poll_seconds) * (0.5 + number % 100 / 100.0));
+    *request_.mutable_long_poll() =
+        rpc::ToProtoDuration(absl::Seconds(poll_seconds) * spread_);
   }
 
   void Call() {
@@ -219,6 +305,11 @@ class Agent {
     request_.mutable_devices(0)->set_ready(crowd_.ready);
     response_.Clear();
     begin_ = absl::Now();
+    reports_ = request_.held_size() > 0 && begin_ >= task_end_;
+    if (reports_) {
+      *request_.mutable_held(0)->mutable_completion() =
+          Measured(device_, crowd_.model, crowd_.samples);
+    }
     stub_->async()->Synchronize(
         context_.get(), &request_, &response_,
         [this](const grpc::Status& status) { Answered(status); });
@@ -227,20 +318,25 @@ class Agent {
  private:
   void Answered(const grpc::Status& status) {
     ++crowd_.calls;
-    if (request_.held_size() > 0) crowd_.reports.Add(absl::Now() - begin_);
-    request_.clear_held();
+    if (reports_) {
+      crowd_.reports.Add(absl::Now() - begin_);
+    } else if (!response_.new_tasks().empty()) {
+      crowd_.leases.Add(absl::Now() - begin_);
+    }
     if (!status.ok()) ++crowd_.refused;
     for (const v1::TaskVerdict& verdict : response_.verdicts()) {
+      if (verdict.verdict() == v1::TaskVerdict::CONTINUE) continue;
       ++(verdict.verdict() == v1::TaskVerdict::COMPLETION_ACCEPTED
              ? crowd_.taken
              : crowd_.refused);
+      request_.clear_held();
     }
     for (const v1::LeasedTask& task : response_.new_tasks()) {
       v1::HeldTask& held = *request_.add_held();
       held.set_task_id(task.task_id());
       held.set_attempt(task.attempt());
-      *held.mutable_completion() =
-          Measured(device_, crowd_.model, crowd_.samples);
+      // Not all at the same time, again.
+      task_end_ = absl::Now() + crowd_.task_time * spread_;
     }
     if (crowd_.stop) {
       --crowd_.under_way;
@@ -251,9 +347,14 @@ class Agent {
 
   const std::unique_ptr<v1::WorkService::Stub> stub_;
   const std::string device_;
+  // Of the times that are the same for all.
+  const double spread_;
   Crowd& crowd_;
   std::unique_ptr<grpc::ClientContext> context_;
   absl::Time begin_;
+  absl::Time task_end_;
+  // The open call does.
+  bool reports_ = false;
   v1::SynchronizeRequest request_;
   v1::SynchronizeResponse response_;
 };
@@ -430,6 +531,7 @@ class Bench {
         own_(Connect(address, 1, 0)[0]),
         jobs_(v1::JobService::NewStub(own_)) {
     crowd_.samples = options.samples;
+    crowd_.task_time = absl::Seconds(options.task_seconds);
   }
 
   absl::Status Run() {
@@ -441,6 +543,7 @@ class Bench {
       absl::SleepFor(absl::Seconds(options_.idle_seconds));
     });
     absl::Status status = SubmitAll();
+    if (status.ok()) status = AskAboutJobs();
     if (status.ok() && options_.watchers > 0) Watch();
     if (status.ok()) Report();
     if (status.ok()) status = SubmitOneByOne();
@@ -480,8 +583,7 @@ class Bench {
     const absl::Time begin = absl::Now();
     OPTFARM_ASSIGN_OR_RETURN(
         std::string job_id,
-        Submit(*jobs_, crowd_.model,
-               absl::StrCat("device", submitted_ * kStep % options_.agents)));
+        Submit(*jobs_, crowd_.model, DeviceOf(submitted_, options_)));
     submits_.Add(absl::Now() - begin);
     job_ids_.push_back(std::move(job_id));
     ++submitted_;
@@ -502,6 +604,43 @@ class Bench {
     PrintEach(cost, idle_, total - 1);
     submits_.Print("submits");
     return status;
+  }
+
+  // About those that were submitted, behind all that waited before.
+  absl::Status AskAboutJobs() {
+    if (options_.questions < 1) return absl::OkStatus();
+    Times gets;
+    Times lists;
+    absl::Status status;
+    Measure("questions about jobs", [&] {
+      for (int i = 0; i < options_.questions && status.ok(); ++i) {
+        const size_t number = static_cast<size_t>(i) * kStep % job_ids_.size();
+        status = Time(gets, [&](grpc::ClientContext& context) {
+          v1::GetJobRequest request;
+          request.set_job_id(job_ids_[number]);
+          v1::Job job;
+          return jobs_->GetJob(&context, request, &job);
+        });
+        if (!status.ok()) break;
+        status = Time(lists, [&](grpc::ClientContext& context) {
+          v1::ListJobsResponse response;
+          return jobs_->ListJobs(&context, {}, &response);
+        });
+      }
+    });
+    gets.Print("a job, and why it waits");
+    lists.Print("the newest jobs");
+    return status;
+  }
+
+  static absl::Status Time(
+      Times& times,
+      const std::function<grpc::Status(grpc::ClientContext&)>& call) {
+    grpc::ClientContext context;
+    const absl::Time begin = absl::Now();
+    const grpc::Status status = call(context);
+    times.Add(absl::Now() - begin);
+    return rpc::FromGrpc(status);
   }
 
   void Watch() {
@@ -530,6 +669,7 @@ class Bench {
       crowd_.ready = true;
       WaitUntilTaken();
     });
+    crowd_.leases.Print("calls that bring a task");
     crowd_.reports.Print("reports");
     crowd_.deliveries.Print("events to watchers");
   }
@@ -587,6 +727,12 @@ int main(int argc, char** argv) {
   app.add_option("--watchers", options.watchers,
                  "Watchers of jobs while all agents report");
   app.add_option("--uploads", options.uploads, "Uploads at once, 1 MiB each");
+  app.add_option("--waiting", options.waiting,
+                 "Jobs that wait before the server starts");
+  app.add_option("--questions", options.questions,
+                 "Times that a job and a list of jobs are asked for");
+  app.add_option("--task_seconds", options.task_seconds,
+                 "How long an agent holds a task, about");
   app.add_option("--samples", options.samples, "Runs of each measurement");
   app.add_option("--idle_seconds", options.idle_seconds, "Time of waiting");
   app.add_option("--poll_seconds", options.poll_seconds,
@@ -594,6 +740,16 @@ int main(int argc, char** argv) {
   app.add_option("--channels", options.channels,
                  "Connections of the agents, at least one for 200");
   CLI11_PARSE(app, argc, argv);
+  if (options.waiting > 0) {
+    const absl::Time begin = absl::Now();
+    if (!optfarm::InAnotherProcess(
+            [&] { return optfarm::AddWaitingJobs(options); })) {
+      return 1;
+    }
+    absl::PrintF("%d jobs put into the database in %.1f s\n", options.waiting,
+                 absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+  const absl::Time begin = absl::Now();
   int address_pipe[2];
   if (::pipe(address_pipe) != 0) return 1;
   const pid_t server = ::fork();
@@ -606,6 +762,9 @@ int main(int argc, char** argv) {
   const ssize_t n = ::read(address_pipe[0], address.data(), address.size());
   if (server < 0 || n <= 0) return 1;
   address.resize(static_cast<size_t>(n));
+  absl::PrintF("the server started in %.1f s, %.0f MiB\n",
+               absl::ToDoubleSeconds(absl::Now() - begin),
+               optfarm::UsageOf(server).resident_mib);
   const absl::Status status = optfarm::Bench(options, server, address).Run();
   ::kill(server, SIGKILL);
   ::waitpid(server, nullptr, 0);
