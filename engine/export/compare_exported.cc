@@ -105,20 +105,35 @@ absl::StatusOr<std::vector<double>> Numbers(const Tensor& tensor) {
   return std::vector<double>(integers.begin(), integers.end());
 }
 
-// Between neighbouring values of a tensor that is quantized with one scale; 0
-// for any other.
-double StepOf(const Graph& graph, const GraphTensor& tensor) {
-  if (tensor.dtype == tensorflow::DT_UINT8 ||
-      tensor.dtype == tensorflow::DT_INT8) {
-    return 1;
+// The only input that is no constant; no node where there are more.
+graph::Endpoint OnlyInput(const Graph& graph, const graph::Node& node) {
+  graph::Endpoint only;
+  for (const graph::Endpoint& input : node.inputs()) {
+    if (graph::IsConst(graph.node(input.node).op())) continue;
+    if (only.node != graph::kNoNode) return {};
+    only = input;
   }
+  return only;
+}
+
+// Between neighbouring values of a tensor that QuantizeLinear or
+// DequantizeLinear with one scale makes; 0 for any other.
+double StepOf(const Graph& graph, const GraphTensor& tensor) {
   graph::Endpoint at = tensor.tensor;
-  while (graph::RowOf(graph.node(at.node).op()).flow ==
-             graph::ValueFlow::kDataMovement &&
-         !graph.node(at.node).inputs().empty()) {
-    at = graph.node(at.node).inputs()[0];
+  while (true) {
+    const graph::Node& node = graph.node(at.node);
+    const graph::ValueFlow flow = graph::RowOf(node.op()).flow;
+    if (flow != graph::ValueFlow::kDataMovement &&
+        flow != graph::ValueFlow::kReshaping &&
+        flow != graph::ValueFlow::kForwarding) {
+      break;
+    }
+    const graph::Endpoint input = OnlyInput(graph, node);
+    if (input.node == graph::kNoNode) return 0;
+    at = input;
   }
   const graph::Node& node = graph.node(at.node);
+  if (graph::IsQuantizeLinear(node.op())) return 1;
   if (!graph::IsDequantizeLinear(node.op()) || node.inputs().size() < 2) {
     return 0;
   }
@@ -130,6 +145,12 @@ double StepOf(const Graph& graph, const GraphTensor& tensor) {
   if (!number.ok() || number->num_elements() != 1) return 0;
   const auto numbers = Numbers(*number);
   return numbers.ok() ? numbers->front() : 0;
+}
+
+// Whether an output is farther off: by more than one step, and for its size.
+bool IsWorse(const ExportDifference& a, const ExportDifference& b) {
+  if (a.IsOneStep() != b.IsOneStep()) return b.IsOneStep();
+  return a.largest * b.magnitude > b.largest * a.magnitude;
 }
 
 // `step`: StepOf the output.
@@ -157,11 +178,14 @@ absl::Status Compare(const std::string& name, double step, const Tensor& wanted,
     if (std::isfinite(a[i])) magnitude = std::max(magnitude, std::abs(a[i]));
   }
   difference->elements += static_cast<int64_t>(a.size());
-  if (difference->output.empty() || largest > difference->largest) {
-    difference->largest = largest;
-    difference->output = name;
-    difference->magnitude = magnitude;
-    difference->step = step;
+  ExportDifference worst = *difference;
+  worst.largest = largest;
+  worst.output = name;
+  worst.magnitude = magnitude;
+  worst.step = step;
+  if (difference->output.empty() || difference->largest == 0 ||
+      IsWorse(worst, *difference)) {
+    *difference = std::move(worst);
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,9 @@
 namespace optfarm::exporting {
 namespace {
 
+// A share of the magnitude above which the line says so.
+constexpr double kLargeDifference = 0.01;
+
 std::string DescribeDifference(const ExportDifference& difference) {
   if (difference.unequal == 0) {
     return absl::StrCat("read back: all ", difference.elements,
@@ -37,7 +40,7 @@ std::string DescribeDifference(const ExportDifference& difference) {
   const char* remark = "";
   if (difference.IsOneStep()) {
     remark = ", one step of its quantization";
-  } else if (difference.IsLarge()) {
+  } else if (difference.IsLarge(kLargeDifference)) {
     remark = ", which is large: look at it before you ship the file";
   }
   return absl::StrFormat("read back: largest difference %.2g of %.3g ('%s')%s",

@@ -74,21 +74,24 @@ bool FindsRangesInRuns(const graph::Graph& graph);
 
 // How far the answers of a written model are from the graph's.
 struct ExportDifference {
-  // Over all outputs, and where it is.
+  // Of the output that is farthest off for its size, where outputs that are off
+  // by more than one step come first.
   double largest = 0;
   std::string output;
   // The largest magnitude of that output's elements in the graph.
   double magnitude = 0;
-  // Between neighbouring values of that output, where it is quantized with one
-  // scale; else 0.
+  // Between neighbouring values of that output, where QuantizeLinear or
+  // DequantizeLinear with one scale makes it; else 0.
   double step = 0;
-  // Elements of outputs of whole numbers that differ, of all outputs.
+  // Elements that differ, of all outputs.
   int64_t unequal = 0, elements = 0;
 
   // Scales are floats.
-  bool IsOneStep() const { return unequal > 0 && largest <= 1.001 * step; }
-  // Whether it is more than the formats' rounding explains.
-  bool IsLarge() const { return largest > 0.01 * magnitude && !IsOneStep(); }
+  bool IsOneStep() const { return largest > 0 && largest <= 1.001 * step; }
+  // Whether it is more than a share of the magnitude and than one step.
+  bool IsLarge(double share) const {
+    return largest > share * magnitude && !IsOneStep();
+  }
 };
 
 // A model whose state became inputs and outputs.

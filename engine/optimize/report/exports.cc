@@ -17,8 +17,8 @@ namespace {
 constexpr char kGate[] = "out_formats";
 // Reasons that a sentence lists; the report has all.
 constexpr size_t kMostShown = 5;
-// Above this a file does not say the same as the graph; rounding between two
-// integers of an 8-bit output stays below.
+// A share of the magnitude above which a file does not say the same as the
+// graph.
 constexpr double kLargeDifference = 0.1;
 
 absl::Status Write(const graph::Graph& graph, v1::ModelFormat format,
@@ -55,7 +55,7 @@ absl::Status Write(const graph::Graph& graph, v1::ModelFormat format,
   const double relative =
       difference.largest > 0 ? difference.largest / difference.magnitude : 0;
   made.set_relative_difference(relative);
-  if (relative > kLargeDifference && !difference.IsOneStep()) {
+  if (difference.IsLarge(kLargeDifference)) {
     report->add_warnings(absl::StrCat(
         name,
         " was read back, and on random inputs its answers are far from "

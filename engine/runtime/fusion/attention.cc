@@ -24,7 +24,7 @@ using Sizes = absl::InlinedVector<int64_t, 4>;
 
 // --- Matrices in tensors -----------------------------------------------------
 
-// The last two dimensions are matrices, all others say which one.
+// The last two dimensions are matrices; the leading ones are batch and heads.
 struct Matrices {
   Sizes sizes;
   // UNITS: elements from one index of a dimension to the next.
@@ -264,11 +264,19 @@ class AttentionKernel final : public Kernel {
       all.out = scores.data();
       all.rows = rows;
       all.columns = keys;
+      float reciprocals[kMostRows];
+      all.reciprocals = reciprocals;
       l_.run.softmax(all);
+      const int64_t stride = run.out.row_stride();
+      float* const to = run.to + run.out.Offset(head) + row * stride;
       MultiplyRows(run.values, packed + run.keys.size(), scores.data(), keys,
-                   rows,
-                   run.to + run.out.Offset(head) + row * run.out.row_stride(),
-                   run.out.row_stride());
+                   rows, to, stride);
+      // The sums divide the output, which is smaller than the scores.
+      for (int64_t r = 0; r < rows; ++r) {
+        l_.run.elements->multiply({to + r * stride, true},
+                                  {reciprocals + r, false}, run.values.columns,
+                                  to + r * stride);
+      }
     }
   }
 

@@ -1,6 +1,6 @@
 // Attention in one step: softmax(scores(queries x keys)) x values, head by
-// head. The scores of some rows are computed and used while they are in the
-// cache; heads are read and written where they stand, without a transpose.
+// head. A block of rows of scores is computed and used while it is in the
+// cache; heads are read and written in place, without a transpose.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_ATTENTION_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_ATTENTION_H_
@@ -29,7 +29,7 @@ struct ScoreStep {
   Kind kind = Kind::kScale;
   float value = 1.0f;
   bool keeps = true;
-  // Of the kernel.
+  // Index of the kernel's input.
   int input = 0;
 };
 
@@ -57,9 +57,10 @@ struct AttentionLayer {
   StepChain chain;
 };
 
-// A kernel of queries, keys, values and what the steps name, each of the same
-// heads; it gives the mixed values. Inputs that it has no fast code for, such
-// as heads that are repeated, are left to the chain.
+// A kernel whose inputs are queries, keys, values and the tensors of the score
+// steps, all with the same heads; its output is that of the attention.
+// Unsupported inputs, such as keys shared by several heads, fall back to the
+// chain.
 // REQUIRES: all functions are there; an order has each dimension once.
 std::unique_ptr<Kernel> MakeAttentionKernel(AttentionLayer layer);
 

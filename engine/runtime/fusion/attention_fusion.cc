@@ -2,6 +2,7 @@
 // and a product of that with the values.
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,6 +24,13 @@ constexpr size_t kMostDims = 8;
 
 bool IsMatrixProduct(const Step* step) {
   return IsFloatNode(step, "BatchMatMulV2") || IsFloatNode(step, "BatchMatMul");
+}
+
+// Whether factors of this size can be gathered in another place: scores are
+// far from the ends of the range then as before.
+bool IsModerate(float factor) {
+  const float size = std::abs(factor);
+  return size >= 1e-6f && size <= 1e6f;
 }
 
 bool FlagOf(const Step& step, const char* name) {
@@ -131,6 +139,7 @@ class AttentionFinder {
       if (!factor.has_value() || (divides && i == 1)) continue;
       read->kind = ScoreStep::Kind::kScale;
       read->value = divides ? 1.0f / *factor : *factor;
+      if (!IsModerate(*factor) || !IsModerate(read->value)) return false;
       *rest = step.inputs[i];
       return true;
     }

@@ -28,8 +28,8 @@ struct ElementOp {
   const char* name;
   size_t operands;
   ElementFunction ElementFunctions::*function;
-  // Whether it gains by vectors alone too.
-  bool is_dear = false;
+  // Whether it is worth vectorizing even without neighbours to fuse.
+  bool is_expensive = false;
 };
 
 constexpr ElementOp kElementOps[] = {
@@ -101,7 +101,7 @@ class ElementFusion {
   bool GainsByVectors(const Cluster& members) const {
     if (members.size() != 1) return !members.empty();
     const ElementOp* op = elements_.at(members[0]).op;
-    return op != nullptr && op->is_dear;
+    return op != nullptr && op->is_expensive;
   }
 
   bool Read(int number, Element* element) const {

@@ -21,8 +21,10 @@ namespace {
 // A tensor whose shape is read stays in memory until the reshape: one that was
 // made more steps before is not worth it.
 constexpr int kFarthest = 64;
-// Nodes of sizes that are looked through, one into the other.
+// Nodes of sizes that are looked through, one into the other, and sizes and
+// steps in all: what no reshape needs, but a graph could ask for.
 constexpr int kDeepest = 8;
+constexpr size_t kMostSizes = 32;
 
 // A run of the sizes that a tensor is reshaped to.
 struct SizePiece {
@@ -125,7 +127,11 @@ class SizeReader {
 
   // Appends the sizes in `slot`, a vector or a scalar.
   void Read(int slot, int depth = 0) {
+    if (IsTooLong()) return;
     if (const Tensor* value = plan_.ConstantOf(slot)) {
+      if (value->num_elements() > static_cast<int64_t>(kMostSizes)) {
+        return ReadValue(slot);
+      }
       auto sizes = ReadIntegers(*value, "shape");
       if (!sizes.ok()) return ReadValue(slot);
       SizePiece& piece = pieces_.emplace_back();
@@ -141,6 +147,10 @@ class SizeReader {
     looked_through_.push_back(number);
   }
 
+  // Whether there are more than anybody needs, and some were left out.
+  bool IsTooLong() const {
+    return pieces_.size() > kMostSizes || looked_through_.size() > kMostSizes;
+  }
   std::vector<SizePiece>& pieces() { return pieces_; }
   const std::vector<int>& inputs() const { return inputs_; }
   // Steps whose values the pieces do without.
@@ -202,18 +212,30 @@ class SizeReader {
   bool ReadSlice(const Step& step) {
     const std::vector<int>& in = step.inputs;
     if (in.size() != 4 || ConstantInteger(in[3]) != 1) return false;
-    const auto mask = [&](const char* name) {
-      return graph::GetIntOr(*step.node, name, 0).value_or(-1);
-    };
-    if (mask("ellipsis_mask") != 0 || mask("new_axis_mask") != 0) return false;
+    for (const char* name : {"begin_mask", "end_mask", "shrink_axis_mask",
+                             "ellipsis_mask", "new_axis_mask"}) {
+      // Bits of dimensions that a shape does not have are left to the step.
+      const int64_t mask = MaskOf(step, name);
+      if (mask != 0 && mask != 1) return false;
+    }
+    if (MaskOf(step, "ellipsis_mask") != 0 ||
+        MaskOf(step, "new_axis_mask") != 0) {
+      return false;
+    }
     const auto begin = ConstantInteger(in[1]), end = ConstantInteger(in[2]);
     if (!begin.has_value() || !end.has_value()) return false;
-    if (mask("shrink_axis_mask") == 1) {
-      return mask("begin_mask") == 0 && ReadShapeIn(in[0], OneDim(*begin));
+    const bool has_begin = MaskOf(step, "begin_mask") == 0;
+    if (MaskOf(step, "shrink_axis_mask") == 1) {
+      return has_begin && ReadShapeIn(in[0], OneDim(*begin));
     }
-    return mask("shrink_axis_mask") == 0 &&
-           ReadShapeIn(in[0], Dims(mask("begin_mask") == 1 ? 0 : *begin,
-                                   mask("end_mask") == 1 ? std::nullopt : end));
+    return ReadShapeIn(
+        in[0], Dims(has_begin ? *begin : 0,
+                    MaskOf(step, "end_mask") == 0 ? end : std::nullopt));
+  }
+
+  // -1 where it is no number.
+  static int64_t MaskOf(const Step& step, const char* name) {
+    return graph::GetIntOr(*step.node, name, 0).value_or(-1);
   }
 
   static SizePiece Dims(int64_t begin, std::optional<int64_t> end) {
@@ -263,7 +285,7 @@ void ReplaceReshape(int number, PlanEditor* plan, std::set<int>* unread) {
   if (step.inputs.size() != 2 || !plan->MayFuse({number}, step.outputs)) return;
   SizeReader reader(*plan, number);
   reader.Read(step.inputs[1]);
-  if (reader.looked_through().empty()) return;
+  if (reader.looked_through().empty() || reader.IsTooLong()) return;
   unread->insert(reader.looked_through().begin(),
                  reader.looked_through().end());
   FusedStep fused;

@@ -154,17 +154,69 @@ TEST(TfliteDecompositionTest, PoolsThatRoundUpHaveMorePadding) {
   }
 }
 
+// Outputs "y" of a graph and of one that is written in its place.
+ExportDifference DifferenceOf(const GraphBuilder& wanted,
+                              const GraphBuilder& written) {
+  graph::IoRequest request;
+  request.take_all_outputs = true;
+  ExportOptions options;
+  options.format = ModelFormat::kTflite;
+  const graph::Graph graph = wanted.Build(), other = written.Build();
+  const graph::GraphIo io = *graph::InferIo(graph, request);
+  const std::string bytes =
+      *ExportModel(other, *graph::InferIo(other, request), options);
+  return *CompareExported(graph, io, bytes);
+}
+
+// x + offset in steps of `scale`, behind a Reshape.
+GraphBuilder InSteps(float offset, float scale) {
+  GraphBuilder b;
+  b.Placeholder("x", {1, 40});
+  b.Floats("offset", {}, {offset});
+  b.Floats("scale", {}, {scale});
+  tensorflow::AttrValue zero;
+  zero.mutable_tensor()->set_dtype(tensorflow::DT_INT8);
+  zero.mutable_tensor()->mutable_tensor_shape();
+  zero.mutable_tensor()->add_int_val(0);
+  b.Node("zero", "Const", {},
+         {{"dtype", TypeAttr(tensorflow::DT_INT8)}, {"value", zero}});
+  b.Ints("sizes", {2}, {4, 10});
+  b.Node("moved", "Add", {"x", "offset"}, FloatT());
+  const Attrs types = {{"Q", TypeAttr(tensorflow::DT_INT8)},
+                       {"axis", IntAttr(0)}};
+  b.Node("q", "QuantizeLinear", {"moved", "scale", "zero"}, FloatT(types));
+  b.Node("d", "DequantizeLinear", {"q", "scale", "zero"}, types);
+  b.Node("y", "Reshape", {"d", "sizes"}, FloatT());
+  return b;
+}
+
 TEST(TfliteDecompositionTest, AStepOfAQuantizedAnswerIsNoLargeDifference) {
-  ExportDifference difference;
-  difference.largest = 0.5;
-  difference.magnitude = 1;
-  difference.unequal = 1;
-  EXPECT_TRUE(difference.IsLarge());
-  difference.step = 0.5;
-  EXPECT_FALSE(difference.IsLarge());
-  EXPECT_TRUE(difference.IsOneStep());
-  difference.largest = 1;
-  EXPECT_TRUE(difference.IsLarge());
+  const ExportDifference one =
+      DifferenceOf(InSteps(0, 0.25f), InSteps(0.25f, 0.25f));
+  EXPECT_FLOAT_EQ(one.step, 0.25f);
+  EXPECT_TRUE(one.IsOneStep());
+  EXPECT_FALSE(one.IsLarge(0.01));
+  const ExportDifference two =
+      DifferenceOf(InSteps(0, 0.25f), InSteps(0.5f, 0.25f));
+  EXPECT_FALSE(two.IsOneStep());
+  EXPECT_TRUE(two.IsLarge(0.01));
+}
+
+// Whole numbers that nobody quantized have no steps.
+TEST(TfliteDecompositionTest, ADifferentClassIsALargeDifference) {
+  const auto classes = [](float offset) {
+    GraphBuilder b;
+    b.Placeholder("x", {1, 40});
+    b.Floats("offset", {}, {offset});
+    b.Node("moved", "Add", {"x", "offset"}, FloatT());
+    b.Node("y", "Cast", {"moved"},
+           {{"SrcT", TypeAttr(tensorflow::DT_FLOAT)},
+            {"DstT", TypeAttr(tensorflow::DT_UINT8)}});
+    return b;
+  };
+  const ExportDifference difference = DifferenceOf(classes(1), classes(2));
+  EXPECT_EQ(difference.step, 0);
+  EXPECT_TRUE(difference.IsLarge(0.1));
 }
 
 // A scale that the run computes, for one value and for each channel.

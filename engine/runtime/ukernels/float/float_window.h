@@ -21,9 +21,8 @@ struct FloatWindow {
   // By cell, as inputs: a weight for each channel.
   const float* const* weights = nullptr;
   int64_t cells = 0;
-  // Cells that stand side by side: of as many that follow one another, each
-  // sees of a pixel what the one behind it sees of the pixel before.
-  // REQUIRES: cells is a multiple.
+  // Adjacent cells of one window row: within each run, inputs[c + 1] is
+  // inputs[c] + pixel_stride. REQUIRES: cells is a multiple.
   int64_t run = 1;
   int64_t pixels = 0;
   int64_t pixel_stride = 0;

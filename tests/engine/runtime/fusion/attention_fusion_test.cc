@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -151,6 +153,35 @@ TEST_P(AttentionFusionTest, QueriesAndKeysMayBeScaledBefore) {
   ExpectFused(a.End(), "q,k,v",
               {Random({2, 9, 3, 5}, -4, 4), Random({2, 3, 14, 5}, -4, 4),
                Random({2, 3, 14, 5})},
+              "mixed");
+}
+
+TEST_P(AttentionFusionTest, FactorsNearTheEndsOfTheRangeStayWhereTheyAre) {
+  Attention a;
+  a.g.Const("tiny", Tensor::Scalar(1e-39f));
+  a.Then("scaled", "RealDiv", {"scores", "tiny"});
+  const GraphMaker& g = a.End();
+  const std::vector<Tensor> inputs = {Random({1, 1, 9, 5}, -1e-20f, 1e-20f),
+                                      Random({1, 1, 7, 5}, -1e-20f, 1e-20f),
+                                      Random({1, 1, 7, 5})};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                               RunGraph(g, "q,k,v", inputs, "mixed", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "q,k,v", inputs, "mixed", true));
+  ExpectClose(got.values[0], wanted.values[0], {.relative = 1e-3f});
+}
+
+// As a softmax of nothing but -infinity.
+TEST_P(AttentionFusionTest, RowsThatAreMaskedWholeAreNoNumbers) {
+  Attention a;
+  a.g.Placeholder("bias", kFloat);
+  a.Then("biased", "Add", {"scores", "bias"});
+  Tensor bias = Random({9, 14});
+  std::fill_n(bias.data<float>() + 14, 14,
+              -std::numeric_limits<float>::infinity());
+  ExpectFused(a.End(), "q,k,v,bias",
+              {Random({1, 1, 9, 5}), Random({1, 1, 14, 5}),
+               Random({1, 1, 14, 5}), bias},
               "mixed");
 }
 

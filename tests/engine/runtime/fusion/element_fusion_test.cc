@@ -113,7 +113,7 @@ TEST_P(ElementFusionTest, GeluOfManyNodesIsOneStep) {
   EXPECT_LE(got.ops.size(), 2);
 }
 
-TEST_P(ElementFusionTest, DearFunctionsGainAlone) {
+TEST_P(ElementFusionTest, ExpensiveFunctionsAreVectorizedAlone) {
   for (const bool approximate : {false, true}) {
     GraphMaker g;
     g.Placeholder("x", kFloat);

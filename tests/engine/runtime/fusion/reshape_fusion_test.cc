@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/runtime/fusion/fusions.h"
 #include "tests/engine/runtime/fusion/fast_kernels.h"
 #include "tests/engine/runtime/graph_maker.h"
@@ -144,6 +145,39 @@ TEST(ReshapeFusionTest, WhatDoesNotFitIsRefusedAsByTheSteps) {
                        "y", true),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("cannot become [5,4]")));
+}
+
+TEST(ReshapeFusionTest, BitsOfDimensionsThatAShapeDoesNotHaveAreIgnored) {
+  GraphMaker g = Begin();
+  g.Const("begin", Ints({0})).Const("end", Ints({1})).Const("one", Ints({1}));
+  g.Node("sizes", "StridedSlice", {"shape", "begin", "end", "one"})
+      .Type("T", kInt)
+      .Type("Index", kInt)
+      .Int("end_mask", 3);
+  Reshape(&g, "sizes");
+  for (const bool fast : {false, true}) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const Result got, RunGraph(g, "x,like",
+                                   {*Tensor::Allocate(kFloat, Shape({6})),
+                                    *Tensor::Allocate(kFloat, Shape({2, 3}))},
+                                   "y", fast));
+    EXPECT_EQ(got.values[0].shape(), Shape({2, 3}));
+  }
+}
+
+// Each join reads the one before sixteen times.
+TEST(ReshapeFusionTest, SizesWithoutEndAreLeftToTheSteps) {
+  GraphMaker g = Begin();
+  std::string last = "shape";
+  for (int i = 0; i < 7; ++i) {
+    const std::string name = absl::StrCat("join", i);
+    std::vector<std::string> inputs(16, last);
+    inputs.push_back("zero");
+    g.Node(name, "ConcatV2", inputs).Type("T", kInt).Int("N", 16);
+    last = name;
+  }
+  Reshape(&g, last);
+  EXPECT_TRUE(g.Session("x,like", "y").ok());
 }
 
 TEST(ReshapeFusionTest, ADimensionThatIsNotThereIsRefused) {
