@@ -140,8 +140,8 @@ class SizeReader {
     }
     const int number = plan_.ProducerOf(slot);
     const Step* step = number == kNoStep ? nullptr : plan_.step(number);
-    if (step == nullptr || step->node == nullptr || !step->controls.empty() ||
-        depth == kDeepest || !ReadStep(*step, depth)) {
+    if (step == nullptr || depth == kDeepest || !IsReadable(*step) ||
+        !ReadStep(*step, depth)) {
       return ReadValue(slot);
     }
     looked_through_.push_back(number);
@@ -178,6 +178,13 @@ class SizeReader {
     const auto values = value->AsInt64s();
     if (!values.ok()) return std::nullopt;
     return values->front();
+  }
+
+  // What a step of another loop reads may be gone when the reshape runs.
+  bool IsReadable(const Step& step) const {
+    return step.node != nullptr && step.controls.empty() &&
+           plan_.LoopOf(step.outputs[0]) ==
+               plan_.LoopOf(plan_.step(reshape_)->outputs[0]);
   }
 
   // False, and nothing appended, for a step that is not known.
@@ -255,9 +262,7 @@ class SizeReader {
   bool ReadShapeIn(int slot, SizePiece part) {
     const int number = plan_.ProducerOf(slot);
     const Step* step = number == kNoStep ? nullptr : plan_.step(number);
-    if (step == nullptr || !IsShape(*step) || !step->controls.empty()) {
-      return false;
-    }
+    if (step == nullptr || !IsShape(*step) || !IsReadable(*step)) return false;
     if (!ReadShape(*step, std::move(part))) return false;
     looked_through_.push_back(number);
     return true;

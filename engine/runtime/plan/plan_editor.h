@@ -56,6 +56,8 @@ class PlanEditor {
   const std::vector<int>& ReadersOf(int slot) const { return readers_[slot]; }
   // The value of a slot that never changes; nullptr for any other.
   const Tensor* ConstantOf(int slot) const;
+  // The loop whose iterations make the value.
+  int LoopOf(int slot) const { return plan_->slot_loop[slot]; }
 
   // A constant that ConstantOf gave, to be packed when a run first needs it:
   // once for all steps, and for all sessions over a model where it is the

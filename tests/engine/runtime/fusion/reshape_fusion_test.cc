@@ -165,6 +165,50 @@ TEST(ReshapeFusionTest, BitsOfDimensionsThatAShapeDoesNotHaveAreIgnored) {
   }
 }
 
+// while (n < 3) { y = Reshape(y, sizes of like); n = n + 1 }, and the same with
+// the sizes found within the loop.
+TEST(ReshapeFusionTest, LoopsReadSizesFromOutsideAndInside) {
+  for (const bool inside : {false, true}) {
+    SCOPED_TRACE(inside);
+    GraphMaker g;
+    g.Placeholder("x", kFloat).Placeholder("like", kFloat);
+    g.Placeholder("n0", kFloat);
+    g.Math("moved", "Neg", {"like"});
+    g.Enter("limit", "three", "loop", kFloat, true);
+    g.Const("three", Tensor::Scalar<float>(3));
+    if (inside) {
+      g.Enter("like_in", "moved", "loop", kFloat, true);
+      g.Node("sizes_in", "Shape", {"like_in"})
+          .Type("T", kFloat)
+          .Type("out_type", kInt);
+    } else {
+      g.Node("shape", "Shape", {"moved"})
+          .Type("T", kFloat)
+          .Type("out_type", kInt);
+      g.Enter("sizes_in", "shape", "loop", kInt, true);
+    }
+    g.LoopVariable("n", "n0", "loop", "cond", "n_next");
+    g.LoopVariable("y", "x", "loop", "cond", "y_next");
+    g.Math("less", "Less", {"n/merge", "limit"});
+    g.Node("cond", "LoopCond", {"less"});
+    g.Node("n_body", "Identity", {"n/switch:1"}).Type("T", kFloat);
+    g.Const("one", Tensor::Scalar<float>(1), {"^n_body"});
+    g.Math("n_next", "Add", {"n_body", "one"});
+    g.Node("y_next", "Reshape", {"y/switch:1", "sizes_in"})
+        .Type("T", kFloat)
+        .Type("Tshape", kInt);
+    for (const bool fast : {false, true}) {
+      OPTFARM_ASSERT_OK_AND_ASSIGN(
+          const Result got, RunGraph(g, "x,like,n0",
+                                     {*Tensor::Allocate(kFloat, Shape({6})),
+                                      *Tensor::Allocate(kFloat, Shape({2, 3})),
+                                      Tensor::Scalar<float>(0)},
+                                     "y/exit", fast));
+      EXPECT_EQ(got.values[0].shape(), Shape({2, 3}));
+    }
+  }
+}
+
 // Each join reads the one before sixteen times.
 TEST(ReshapeFusionTest, SizesWithoutEndAreLeftToTheSteps) {
   GraphMaker g = Begin();
