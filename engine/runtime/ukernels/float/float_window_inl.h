@@ -178,16 +178,20 @@ struct WindowOf {
     }
   }
 
+  // Runs of five have so many weights that registers hold fewer vectors.
   template <int kRun>
   static OPTFARM_INLINE void RunPixels(const FloatWindow& t) {
+    constexpr bool kIsLong = kRun > 3;
+    constexpr int kVectors = kIsLong ? (kLine + 1) / 2 : kLine;
+    constexpr int kPixels = kIsLong ? 7 : kMostPixels;
     int64_t pixel = 0;
-    for (; pixel + kMostPixels <= t.pixels; pixel += kMostPixels) {
-      AllChannels<kMostPixels, kLine, kRun>(t, pixel);
+    for (; pixel + kPixels <= t.pixels; pixel += kPixels) {
+      AllChannels<kPixels, kVectors, kRun>(t, pixel);
     }
     // Many that are left are computed with some of those before them.
-    if (pixel > 0 && t.pixels - pixel > kMostPixels / 2) {
+    if (pixel > 0 && t.pixels - pixel > kPixels / 2) {
       pixel = t.pixels;
-      AllChannels<kMostPixels, kLine, kRun>(t, pixel - kMostPixels);
+      AllChannels<kPixels, kVectors, kRun>(t, pixel - kPixels);
     }
     for (; pixel < t.pixels; ++pixel) AllChannels<1, kMostVectors, 1>(t, pixel);
   }
