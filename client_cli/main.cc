@@ -17,6 +17,7 @@
 
 #include "absl/strings/strip.h"
 #include "base/clock.h"
+#include "base/deadlock_checks.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -277,6 +278,7 @@ int Dispatch(const std::vector<std::string>& argv) {
 }  // namespace optfarm::client_cli
 
 int main(int argc, char** argv) {
+  optfarm::TurnOffDeadlockChecks();
   // A reader that goes away (`optctl list | head`) ends us quietly; a broken
   // connection to the server is an error like others.
   signal(SIGPIPE, SIG_DFL);

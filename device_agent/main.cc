@@ -1,10 +1,12 @@
 // optfarm-agent: leases benchmark tasks and runs each in a child process.
 
+#include "base/deadlock_checks.h"
 #include "base/log.h"
 #include "device_agent/agent.h"
 #include "device_agent/flags.h"
 
 int main(int argc, char** argv) {
+  optfarm::TurnOffDeadlockChecks();
   int exit_code = 0;
   const auto flags = optfarm::device_agent::ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;

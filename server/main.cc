@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadlock_checks.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/service_manager.h"
@@ -447,6 +448,7 @@ absl::Status Run(Flags flags) {
 }  // namespace optfarm::server
 
 int main(int argc, char** argv) {
+  optfarm::TurnOffDeadlockChecks();
   // An address that is in use is told in one line of our own, not in gRPC's.
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   optfarm::SetUpLog("server", optfarm::LogLevel::kInfo);

@@ -1,10 +1,12 @@
 // optfarm-worker: leases optimize tasks and runs each in a child process.
 
+#include "base/deadlock_checks.h"
 #include "base/log.h"
 #include "worker/flags.h"
 #include "worker/worker.h"
 
 int main(int argc, char** argv) {
+  optfarm::TurnOffDeadlockChecks();
   int exit_code = 0;
   const auto flags = optfarm::worker::ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;

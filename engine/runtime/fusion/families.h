@@ -21,6 +21,7 @@ extern const Fusion kQdqFusion;
 extern const Fusion kRecurrentFusion;
 extern const Fusion kReshapeFusion;
 extern const Fusion kRowBandFusion;
+extern const Fusion kRowsFusion;
 extern const Fusion kSequenceFusion;
 extern const Fusion kSoftmaxFusion;
 extern const Fusion kWinogradFusion;

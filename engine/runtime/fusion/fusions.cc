@@ -32,6 +32,7 @@ constexpr const Fusion* kFusions[] = {
     &kAudioFusion,
     &kSoftmaxFusion,
     &kReshapeFusion,
+    &kRowsFusion,
     &kElementFusion,
 };
 // clang-format on

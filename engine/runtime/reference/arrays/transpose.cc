@@ -132,8 +132,19 @@ struct Exchange {
   int64_t in_step, out_step;
 };
 
+// Few rows: a column is written in one piece.
+template <int kRows, typename T>
+void ExchangeFew(const T* in, const Exchange& block, T* out) {
+  for (int64_t c = 0; c < block.columns; ++c) {
+    for (int r = 0; r < kRows; ++r) {
+      out[c * block.out_step + r] = in[r * block.in_step + c];
+    }
+  }
+}
+
 template <typename T>
 void ExchangeBlock(const T* in, const Exchange& block, T* out) {
+  if (block.rows == 3) return ExchangeFew<3>(in, block, out);
   // The longer loop is the inner one.
   if (block.rows < block.columns) {
     for (int64_t r = 0; r < block.rows; ++r) {

@@ -209,6 +209,50 @@ TEST(ReshapeFusionTest, LoopsReadSizesFromOutsideAndInside) {
   }
 }
 
+// x [batch, places, 4] by a matrix, as ONNX's MatMul is read.
+TEST(RowsFusionTest, ALayerOnTheRowsOfAnyTensorIsOneStep) {
+  for (const bool is_open : {false, true}) {
+    SCOPED_TRACE(is_open);
+    GraphMaker g = Begin();
+    std::vector<float> weights(12);
+    for (int i = 0; i < 12; ++i) weights[i] = static_cast<float>(i) - 5;
+    g.Const("w", Tensor::FromValues<float>(Shape({4, 3}), weights));
+    g.Const("rows", Ints({-1, 4})).Const("columns", Ints({3}));
+    g.Node("flat", "Reshape", {"like", "rows"})
+        .Type("T", kFloat)
+        .Type("Tshape", kInt);
+    g.Math("product", "MatMul", {"flat", "w"});
+    if (is_open) {
+      Slice(&g, "outer", 0, -1, false);
+      g.Node("sizes", "ConcatV2", {"outer", "columns", "zero"})
+          .Type("T", kInt)
+          .Int("N", 2);
+    } else {
+      g.Const("sizes", Ints({2, -1, 3}));
+    }
+    g.Node("y", "Reshape", {"product", "sizes"})
+        .Type("T", kFloat)
+        .Type("Tshape", kInt);
+    Tensor like = *Tensor::Allocate(kFloat, Shape({2, 3, 4}));
+    for (int i = 0; i < 24; ++i) like.data<float>()[i] = static_cast<float>(i);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "like", {like}, "y", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "like", {like}, "y", true));
+    EXPECT_THAT(got.ops, ElementsAre("Reshape+MatMul+Reshape"));
+    ExpectClose(got.values[0], wanted.values[0], {.relative = 1e-6f});
+    // Rows of another size are cut as the steps cut them, or refused.
+    const Tensor other = *Tensor::Zeros(kFloat, Shape({4, 6}));
+    for (const bool fast : {false, true}) {
+      const auto result = RunGraph(g, "like", {other}, "y", fast);
+      EXPECT_EQ(result.ok(), !is_open) << result.status();
+    }
+    EXPECT_FALSE(
+        RunGraph(g, "like", {*Tensor::Zeros(kFloat, Shape({2, 3}))}, "y", true)
+            .ok());
+  }
+}
+
 // Each join reads the one before sixteen times.
 TEST(ReshapeFusionTest, SizesWithoutEndAreLeftToTheSteps) {
   GraphMaker g = Begin();
