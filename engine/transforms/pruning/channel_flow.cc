@@ -37,7 +37,7 @@ class FlowFinder {
       : graph_(graph), shapes_(shapes), context_(context) {}
 
   ChannelFlow Find(NodeId layer) && {
-    const auto weights = ReadProductWeights(graph_, layer);
+    const auto weights = ReadProductWeights(graph_, shapes_, layer);
     const ChannelSpan span = {.channels = weights->outputs(),
                               .period = weights->outputs()};
     if (TakeWeights(layer, weights->output_axis, span)) Visit(layer, -1, span);
@@ -131,7 +131,7 @@ class FlowFinder {
   }
 
   bool TakeProduct(FlowStep step, int input) {
-    const auto weights = ReadProductWeights(graph_, step.node);
+    const auto weights = ReadProductWeights(graph_, shapes_, step.node);
     if (input != 0 || !weights || weights->inputs() % step.span.period != 0) {
       return RefuseNode(step.node, "reads its channels");
     }

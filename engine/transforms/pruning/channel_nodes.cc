@@ -55,6 +55,7 @@ int64_t ProductWeights::OutputOf(int64_t i) const {
 }
 
 std::optional<ProductWeights> ReadProductWeights(const Graph& graph,
+                                                 const ShapeMap& shapes,
                                                  NodeId id) {
   const graph::Node& node = graph.node(id);
   const graph::LayerProduct product = graph::FloatProductOf(node.op());
@@ -69,6 +70,10 @@ std::optional<ProductWeights> ReadProductWeights(const Graph& graph,
   if (!view.ok() || view->values().empty()) return std::nullopt;
   weights.view = *std::move(view);
   if (!SetsAxes(&weights, product, node)) return std::nullopt;
+  if (product == graph::LayerProduct::kConvolution &&
+      ChannelsOf(shapes, node.inputs()[0]) != weights.inputs()) {
+    return std::nullopt;
+  }
   return weights;
 }
 

@@ -33,8 +33,10 @@ struct ProductWeights {
 };
 
 // nullopt when the weights are not constant, or the op reads its data in
-// another order than with the channels as the last axis.
+// another order than with the channels as the last axis; also for a Conv2D
+// whose input is not known to have inputs() channels: with more it has groups.
 std::optional<ProductWeights> ReadProductWeights(const graph::Graph& graph,
+                                                 const graph::ShapeMap& shapes,
                                                  graph::NodeId id);
 
 // Whether every output of the product sees all of its window: there are no

@@ -45,7 +45,7 @@ class RangeFinder {
   template <typename Inputs>
   Ranges Find(NodeId id, const Inputs& of) const {
     const graph::Node& node = graph_.node(id);
-    if (const auto weights = ReadProductWeights(graph_, id)) {
+    if (const auto weights = ReadProductWeights(graph_, shapes_, id)) {
       return Product(node, *weights, of(0));
     }
     const auto affine = ReadAffineNode(graph_, id);

@@ -24,6 +24,7 @@
 #include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
+#include "engine/transforms/nodes/static_shapes.h"
 #include "engine/transforms/pruning/channel_nodes.h"
 #include "engine/transforms/pruning/low_rank.h"
 
@@ -32,6 +33,7 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
+using graph::ShapeMap;
 using runtime::Tensor;
 
 // The decomposition of larger ones takes minutes.
@@ -53,8 +55,18 @@ struct SharedWeights {
   int64_t rows = 0, columns = 0;
 };
 
+// Whether a product that sums over channels reads the constant as its weights.
+bool IsDenseWeights(const Graph& graph, const graph::Use& use) {
+  const graph::LayerProduct product =
+      graph::FloatProductOf(graph.node(use.consumer).op());
+  return !use.is_control() && use.input == 1 &&
+         (product == graph::LayerProduct::kConvolution ||
+          product == graph::LayerProduct::kMatrix);
+}
+
 // ERRORS: why these weights stay as they are.
-absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph, NodeId id,
+absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph,
+                                          const ShapeMap& shapes, NodeId id,
                                           const FactorOptions& options,
                                           const TransformContext& context) {
   SharedWeights shared;
@@ -63,12 +75,16 @@ absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph, NodeId id,
     return absl::FailedPreconditionError("it is an input or output");
   }
   for (const graph::Use& use : graph.node(id).uses()) {
-    const auto weights = ReadProductWeights(graph, use.consumer);
-    if (use.is_control() || use.input != 1 || !weights ||
-        weights->is_depthwise) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("node '", graph.node(use.consumer).name(),
-                       "' reads it otherwise than as weights"));
+    const graph::Node& product = graph.node(use.consumer);
+    if (!IsDenseWeights(graph, use)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "node '", product.name(), "' reads it otherwise than as weights"));
+    }
+    const auto weights = ReadProductWeights(graph, shapes, use.consumer);
+    if (!weights) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "node '", product.name(),
+          "' has groups, another layout or an unknown number of channels"));
     }
     const bool is_turned = weights->output_axis < weights->input_axis;
     const int64_t columns = weights->outputs();
@@ -80,7 +96,7 @@ absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph, NodeId id,
     shared.columns = columns;
     shared.rows = weights->view.shape().num_elements() / columns;
     shared.products.push_back(use.consumer);
-    if (options.excluded.contains(graph.node(use.consumer).name())) {
+    if (options.excluded.contains(product.name())) {
       return absl::FailedPreconditionError("a reader is excluded");
     }
   }
@@ -169,17 +185,16 @@ bool IsWeights(const Graph& graph, NodeId id, const FactorOptions& options) {
     return false;
   }
   return std::any_of(
-      node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
-        return !use.is_control() && use.input == 1 &&
-               ReadProductWeights(graph, use.consumer).has_value();
-      });
+      node.uses().begin(), node.uses().end(),
+      [&](const graph::Use& use) { return IsDenseWeights(graph, use); });
 }
 
 // ERRORS: why these weights stay as they are.
-absl::Status FactorizeConstant(NodeId id, const FactorOptions& options,
+absl::Status FactorizeConstant(NodeId id, const ShapeMap& shapes,
+                               const FactorOptions& options,
                                const TransformContext& context, Graph* graph) {
   OPTFARM_ASSIGN_OR_RETURN(const SharedWeights shared,
-                           ReadWeights(*graph, id, options, context));
+                           ReadWeights(*graph, shapes, id, options, context));
   const double whole = static_cast<double>(shared.rows * shared.columns);
   const auto most_rank =
       static_cast<int64_t>((1 - options.saving) * whole /
@@ -224,9 +239,12 @@ absl::StatusOr<FactorOptions> ReadOptions(const TransformContext& context) {
 
 absl::Status FactorizeProducts(Graph* graph, TransformContext* context) {
   OPTFARM_ASSIGN_OR_RETURN(const FactorOptions options, ReadOptions(*context));
+  OPTFARM_ASSIGN_OR_RETURN(const ShapeMap shapes,
+                           InferShapesWithInputs(*graph, *context));
   for (const NodeId id : graph->Ids()) {
     if (!IsWeights(*graph, id, options)) continue;
-    const absl::Status status = FactorizeConstant(id, options, *context, graph);
+    const absl::Status status =
+        FactorizeConstant(id, shapes, options, *context, graph);
     if (status.ok()) {
       context->CountChange();
     } else {

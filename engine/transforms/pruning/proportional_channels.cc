@@ -15,6 +15,7 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
+using graph::ShapeMap;
 
 // What floats that are meant to be equal differ by.
 constexpr double kRounding = 1e-6;
@@ -48,8 +49,9 @@ std::optional<double> FactorOf(const Weights& a, const Weights& b,
 }
 
 // The weights of each channel that comes out.
-std::vector<Weights> ColumnsOf(const Graph& graph, NodeId product) {
-  const auto weights = ReadProductWeights(graph, product);
+std::vector<Weights> ColumnsOf(const Graph& graph, const ShapeMap& shapes,
+                               NodeId product) {
+  const auto weights = ReadProductWeights(graph, shapes, product);
   const absl::Span<const float> values = weights->view.values();
   const auto count = static_cast<size_t>(
       weights->outputs() * (weights->is_depthwise ? weights->inputs() : 1));
@@ -70,7 +72,7 @@ struct Running {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const ChannelFlow& flow,
+  Finder(const Graph& graph, const ShapeMap& shapes, const ChannelFlow& flow,
          std::vector<Weights> columns, double tolerance)
       : flow_(flow),
         columns_(std::move(columns)),
@@ -81,14 +83,14 @@ class Finder {
       if (step.hop == ChannelHop::kAffine) {
         stages_[i].affine = (**ReadAffineNode(graph, step.node)).affine;
       } else if (step.hop == ChannelHop::kDepthwise) {
-        stages_[i].filters = ColumnsOf(graph, step.node);
-        stages_[i].sees_no_padding =
-            SeesNoPadding(graph.node(step.node),
-                          ReadProductWeights(graph, step.node)->view.shape());
+        stages_[i].filters = ColumnsOf(graph, shapes, step.node);
+        stages_[i].sees_no_padding = SeesNoPadding(
+            graph.node(step.node),
+            ReadProductWeights(graph, shapes, step.node)->view.shape());
       } else if (step.hop == ChannelHop::kReader) {
-        stages_[i].sees_no_padding =
-            SeesNoPadding(graph.node(step.node),
-                          ReadProductWeights(graph, step.node)->view.shape());
+        stages_[i].sees_no_padding = SeesNoPadding(
+            graph.node(step.node),
+            ReadProductWeights(graph, shapes, step.node)->view.shape());
       }
     }
   }
@@ -250,9 +252,10 @@ class Finder {
 }  // namespace
 
 std::vector<ProportionalChannel> FindProportional(
-    const Graph& graph, NodeId layer, const ChannelFlow& flow,
-    const std::vector<bool>& is_removed, double tolerance) {
-  return Finder(graph, flow, ColumnsOf(graph, layer), tolerance)
+    const Graph& graph, const ShapeMap& shapes, NodeId layer,
+    const ChannelFlow& flow, const std::vector<bool>& is_removed,
+    double tolerance) {
+  return Finder(graph, shapes, flow, ColumnsOf(graph, shapes, layer), tolerance)
       .Find(is_removed);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_inference.h"
 #include "engine/transforms/pruning/channel_flow.h"
 
 namespace optfarm::transforms {
@@ -34,7 +35,8 @@ struct ProportionalChannel {
 // REQUIRES: `flow` is the layer's, without an obstacle; tolerance within 0
 // and 1.
 std::vector<ProportionalChannel> FindProportional(
-    const graph::Graph& graph, graph::NodeId layer, const ChannelFlow& flow,
+    const graph::Graph& graph, const graph::ShapeMap& shapes,
+    graph::NodeId layer, const ChannelFlow& flow,
     const std::vector<bool>& is_removed, double tolerance);
 
 }  // namespace optfarm::transforms

@@ -32,6 +32,7 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
+using graph::ShapeMap;
 
 // Half of what a float's neighbours differ by, as a share.
 constexpr double kHalfStep = 6e-8;
@@ -83,10 +84,10 @@ struct Plan {
   }
 };
 
-std::vector<Position> PositionsOf(const Graph& graph,
+std::vector<Position> PositionsOf(const Graph& graph, const ShapeMap& shapes,
                                   const ChannelRanges& ranges,
                                   const FlowStep& reader, double tolerance) {
-  const auto weights = ReadProductWeights(graph, reader.node);
+  const auto weights = ReadProductWeights(graph, shapes, reader.node);
   std::vector<Position> positions(static_cast<size_t>(weights->inputs()));
   double widest = 0;
   for (size_t p = 0; p < positions.size(); ++p) {
@@ -124,19 +125,19 @@ std::vector<Position> PositionsOf(const Graph& graph,
 
 class LayerPruner {
  public:
-  LayerPruner(NodeId layer, const ChannelFlow& flow,
+  LayerPruner(NodeId layer, const ShapeMap& shapes, const ChannelFlow& flow,
               const ChannelRanges& ranges, const Options& options,
               const TransformContext& context, Graph* graph)
-      : flow_(flow), context_(context), graph_(graph) {
+      : shapes_(shapes), flow_(flow), context_(context), graph_(graph) {
     for (const FlowStep& step : flow.steps) {
       positions_.push_back(
           step.hop == ChannelHop::kReader
-              ? PositionsOf(*graph, ranges, step, options.tolerance)
+              ? PositionsOf(*graph, shapes, ranges, step, options.tolerance)
               : std::vector<Position>());
     }
     plan_.is_constant = Constants();
-    plan_.multiples = FindProportional(*graph, layer, flow, plan_.is_constant,
-                                       options.tolerance);
+    plan_.multiples = FindProportional(*graph, shapes, layer, flow,
+                                       plan_.is_constant, options.tolerance);
     plan_.RoundUp(options.multiple);
   }
 
@@ -179,7 +180,7 @@ class LayerPruner {
   // of step `i`. Returns what has to be added to its results.
   std::vector<double> Repair(size_t i) {
     const FlowStep& reader = flow_.steps[i];
-    const auto weights = ReadProductWeights(*graph_, reader.node);
+    const auto weights = ReadProductWeights(*graph_, shapes_, reader.node);
     std::vector<const ProportionalChannel*> multiples(plan_.is_constant.size());
     for (const ProportionalChannel& multiple : plan_.multiples) {
       multiples[static_cast<size_t>(multiple.channel)] = &multiple;
@@ -206,6 +207,7 @@ class LayerPruner {
     return shifts;
   }
 
+  const ShapeMap& shapes_;
   const ChannelFlow& flow_;
   const TransformContext& context_;
   Graph* const graph_;
@@ -214,12 +216,12 @@ class LayerPruner {
   Plan plan_;
 };
 
-bool IsPrunable(const Graph& graph, NodeId id) {
+bool IsPrunable(const Graph& graph, const ShapeMap& shapes, NodeId id) {
   if (graph::FloatProductOf(graph.node(id).op()) ==
       graph::LayerProduct::kDepthwise) {
     return false;
   }
-  const auto weights = ReadProductWeights(graph, id);
+  const auto weights = ReadProductWeights(graph, shapes, id);
   return weights && weights->outputs() > 1;
 }
 
@@ -227,18 +229,18 @@ bool IsPrunable(const Graph& graph, NodeId id) {
 absl::StatusOr<bool> PruneAll(const Options& options, bool is_first,
                               TransformContext* context, Graph* graph) {
   bool has_changed = false;
-  OPTFARM_ASSIGN_OR_RETURN(graph::ShapeMap shapes,
+  OPTFARM_ASSIGN_OR_RETURN(ShapeMap shapes,
                            InferShapesWithInputs(*graph, *context));
   OPTFARM_ASSIGN_OR_RETURN(ChannelRanges ranges,
                            ChannelRanges::Find(*graph, shapes, *context));
   for (const NodeId id : graph->Ids()) {
-    if (!IsPrunable(*graph, id)) continue;
+    if (!IsPrunable(*graph, shapes, id)) continue;
     const ChannelFlow flow = FollowChannels(*graph, shapes, *context, id);
     if (!flow.obstacle.empty()) {
       if (is_first) context->Skip(graph->node(id).name(), flow.obstacle);
       continue;
     }
-    LayerPruner pruner(id, flow, ranges, options, *context, graph);
+    LayerPruner pruner(id, shapes, flow, ranges, options, *context, graph);
     if (!pruner.IsUseful()) continue;
     OPTFARM_RETURN_IF_ERROR(pruner.Apply());
     context->CountChange();

@@ -85,6 +85,28 @@ TEST(FactorizeProductsTest, AConvolutionKeepsItsWindowInTheFirst) {
               AllNear(ProductOf(b.Build(), Wave({1, 7, 6, 2}), "conv"), 1e-5f));
 }
 
+TEST(FactorizeProductsTest, LeavesGroupsAndUnknownChannelsAlone) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{1, 3, 2, 12}, std::vector<int64_t>{1, 3, 2, 24},
+        std::vector<int64_t>{1, 3, 2, -1}}) {
+    GraphBuilder b;
+    b.Placeholder("in", shape);
+    b.Floats("w", {1, 1, 12, 10}, OfRank(12, 10, 2));
+    b.Conv2D("conv", "in", "w");
+    b.Node("out", "Softplus", {"conv"}, FloatT());
+    Graph graph = b.Build();
+    const TransformReport report = MustApply(&graph, kFactorize, "in", "out");
+    if (shape.back() == 12) {
+      EXPECT_EQ(report.nodes_changed, 1);
+      continue;
+    }
+    EXPECT_EQ(report.nodes_changed, 0);
+    EXPECT_THAT(Skipped(report),
+                ElementsAre("w: node 'conv' has groups, another layout or an "
+                            "unknown number of channels"));
+  }
+}
+
 // |a - b| over |a|.
 double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, size = 0;

@@ -48,8 +48,9 @@ struct TwoLayers {
   }
 };
 
-std::vector<float> Answer(const Graph& graph, const std::string& output) {
-  return Run(graph, "in", Wave({1, 5, 5, 2}), output);
+std::vector<float> Answer(const Graph& graph, const std::string& output,
+                          int64_t channels = 2) {
+  return Run(graph, "in", Wave({1, 5, 5, channels}), output);
 }
 
 // Prunes, and compares the answers before and after.
@@ -142,6 +143,35 @@ TEST(PruneChannelsTest, FindsChannelsThatTheActivationAlwaysCutsOff) {
   EXPECT_EQ(channels("Relu", 0.1f), 2);
   EXPECT_EQ(channels("Relu6", 15), 1);
   EXPECT_EQ(channels("Relu", 15), 2);
+}
+
+// in of 4 channels -> "first" -> Relu -> "second".
+GraphBuilder Grouped(const std::vector<int64_t>& first,
+                     const std::vector<float>& weights,
+                     const std::vector<int64_t>& second) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 4});
+  b.Floats("w1", first, weights);
+  b.Conv2D("first", "in", "w1");
+  b.Node("relu", "Relu", {"first"}, FloatT());
+  b.Floats("w2", second, RandomValues(second[2] * second[3], 3));
+  b.Conv2D("second", "relu", "w2");
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  return b;
+}
+
+TEST(PruneChannelsTest, LeavesTheChannelsOfGroupsAlone) {
+  const auto expect_same = [](const GraphBuilder& b) {
+    Graph graph = b.Build();
+    EXPECT_EQ(MustApply(&graph, kPrune, "in", "out").nodes_changed, 0);
+    EXPECT_EQ(Answer(graph, "out", 4), Answer(b.Build(), "out", 4));
+  };
+  // Channels 0 and 2, as 1 and 3, have equal weights for other inputs.
+  expect_same(Grouped({1, 1, 2, 4}, {1, 2, 1, 2, 3, -1, 3, -1}, {1, 1, 4, 2}));
+  // What reads them has groups: the second channel is always zero.
+  expect_same(Grouped({1, 1, 4, 4},
+                      {1, 0, 2, 3, 2, 0, 1, 1, -1, 0, 2, 4, 1, 0, -1, 0},
+                      {1, 1, 2, 2}));
 }
 
 TEST(PruneChannelsTest, RemovesWhatTheNextLayersDoNotUse) {
