@@ -30,6 +30,28 @@ bool IsElementwise(const graph::Node& node) {
   return node.inputs().size() == 1 && absl::c_linear_search(kOps, node.op());
 }
 
+// Whether the node only takes away or adds axes of size one that it names.
+bool NamesAxesOfOne(const graph::Node& node) {
+  if (node.op() == "Squeeze") {
+    const auto axes = graph::GetIntsOr(node.def(), "squeeze_dims", {});
+    return axes.ok() && !axes->empty();
+  }
+  return node.op() == "SqueezeAxes" || node.op() == "ExpandDims" ||
+         node.op() == "UnsqueezeAxes";
+}
+
+// Whether the numbers of the shape that stand for a dimension of the input take
+// its channels for the last dimension and for no other.
+bool CopiesChannelsToChannels(const graph::PartialValue& shape,
+                              int input_rank) {
+  for (size_t i = 0; i < shape.elements.size(); ++i) {
+    const bool is_last = i + 1 == shape.elements.size();
+    const bool is_of_channels = static_cast<int>(i) + 1 == input_rank;
+    if (shape.elements[i] == 0 && is_last != is_of_channels) return false;
+  }
+  return true;
+}
+
 class FlowFinder {
  public:
   FlowFinder(const Graph& graph, const ShapeMap& shapes,
@@ -206,22 +228,25 @@ class FlowFinder {
     const graph::Node& node = graph_.node(step->node);
     const int64_t before = ChannelsOf(shapes_, step->input);
     const int64_t after = ChannelsOf(shapes_, {step->node, 0});
-    const bool is_squeeze = node.op() == "Squeeze";
+    const bool is_copy = node.op() == "ReshapeCopy";
+    const bool names_axes = NamesAxesOfOne(node);
     if (before < 1 || after < 1 || before % step->span.period != 0 ||
         after % before != 0 ||
-        (is_squeeze && graph::GetIntsOr(node.def(), "squeeze_dims", {})
-                           .value_or(std::vector<int64_t>())
-                           .empty())) {
+        (!names_axes && !is_copy && !graph::IsReshape(node.op()))) {
       return RefuseNode(step->node, "reads its channels");
     }
-    if (!graph::IsReshape(node.op())) return true;
+    if (names_axes) return true;
     const Endpoint shape = node.inputs()[1];
     const graph::PartialValue* value = shapes_.ValueOf(shape);
     if (!IsConst(graph_.node(shape.node)) || value == nullptr ||
         !value->is_known() || value->elements.empty()) {
       return RefuseNode(step->node, "has a computed shape");
     }
-    // One axis may be found from the others.
+    if (is_copy &&
+        !CopiesChannelsToChannels(*value, shapes_.Of(step->input).rank())) {
+      return RefuseNode(step->node, "copies its channels to another axis");
+    }
+    // One axis may be found from the others, or be the input's.
     if (*value->elements.back() == after) {
       flow_.shapes.push_back({step->node, 1, 0, step->span});
     }

@@ -8,6 +8,7 @@
 namespace optfarm::transforms::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -49,8 +50,8 @@ struct TwoLayers {
 };
 
 std::vector<float> Answer(const Graph& graph, const std::string& output,
-                          int64_t channels = 2) {
-  return Run(graph, "in", Wave({1, 5, 5, channels}), output);
+                          const runtime::Shape& shape = {1, 5, 5, 2}) {
+  return Run(graph, "in", Wave(shape), output);
 }
 
 // Prunes, and compares the answers before and after.
@@ -164,7 +165,8 @@ TEST(PruneChannelsTest, LeavesTheChannelsOfGroupsAlone) {
   const auto expect_same = [](const GraphBuilder& b) {
     Graph graph = b.Build();
     EXPECT_EQ(MustApply(&graph, kPrune, "in", "out").nodes_changed, 0);
-    EXPECT_EQ(Answer(graph, "out", 4), Answer(b.Build(), "out", 4));
+    EXPECT_EQ(Answer(graph, "out", {1, 5, 5, 4}),
+              Answer(b.Build(), "out", {1, 5, 5, 4}));
   };
   // Channels 0 and 2, as 1 and 3, have equal weights for other inputs.
   expect_same(Grouped({1, 1, 2, 4}, {1, 2, 1, 2, 3, -1, 3, -1}, {1, 1, 4, 2}));
@@ -319,6 +321,70 @@ TEST(PruneChannelsTest, FollowsChannelsIntoRowsOfAMatrix) {
     EXPECT_THAT(DimsOf(graph, "w3"), ElementsAre(4, 2));
     EXPECT_THAT(DimsOf(graph, "w4"), ElementsAre(2, 2));
   }
+}
+
+// in [1,3,1,2] -> "first" of 3 channels, the second of them zero -> Relu ->
+// ReshapeCopy to `shape` -> "second", a MatMul or a Conv2D.
+GraphBuilder Reshaped(const std::vector<int64_t>& shape, int64_t inputs) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 3, 1, 2});
+  b.Floats("w1", {1, 1, 2, 3}, {1, 0, 2, 3, 0, -1});
+  b.Conv2D("first", "in", "w1");
+  b.Node("relu", "Relu", {"first"}, FloatT());
+  *b.mutable_def()->add_node() = MakeConst(
+      "shape",
+      Tensor::FromValues<int64_t>({static_cast<int64_t>(shape.size())}, shape));
+  b.Node("flat", "ReshapeCopy", {"relu", "shape"}, FloatT());
+  const bool is_image = shape.size() == 4;
+  b.Floats("w2",
+           is_image ? std::vector<int64_t>{1, 1, inputs, 2}
+                    : std::vector<int64_t>{inputs, 2},
+           RandomValues(inputs * 2, 3));
+  if (is_image) {
+    b.Conv2D("second", "flat", "w2");
+  } else {
+    b.Node("second", "MatMul", {"flat", "w2"}, FloatT());
+  }
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  return b;
+}
+
+TEST(PruneChannelsTest, FollowsChannelsThroughReshapesOfOnnx) {
+  struct Case {
+    std::vector<int64_t> shape;
+    int64_t inputs;
+    int64_t channels;
+  };
+  for (const auto& [shape, inputs, channels] :
+       {Case{{1, 9}, 9, 2}, Case{{1, -1}, 9, 2}, Case{{-1, 9}, 9, 2},
+        Case{{0, 9}, 9, 2}, Case{{0, -1}, 9, 2}, Case{{1, 1, 3, 3}, 3, 2},
+        Case{{0, 1, -1, 0}, 3, 2},
+        // As many as the image is high.
+        Case{{-1, 0}, 3, 3}}) {
+    SCOPED_TRACE(absl::StrJoin(shape, ","));
+    const GraphBuilder b = Reshaped(shape, inputs);
+    Graph graph = b.Build();
+    MustApply(&graph, kPrune, "in", "out");
+    EXPECT_EQ(DimsOf(graph, "w1").back(), channels);
+    EXPECT_THAT(Answer(graph, "out", {1, 3, 1, 2}),
+                AllNear(Answer(b.Build(), "out", {1, 3, 1, 2}), 1e-5f));
+  }
+}
+
+TEST(PruneChannelsTest, LeavesChannelsOfComputedShapesAlone) {
+  GraphBuilder b = Reshaped({1, 9}, 9);
+  b.Node("computed", "Identity", {"shape"},
+         {{"T", TypeAttr(tensorflow::DT_INT64)}});
+  for (tensorflow::NodeDef& node : *b.mutable_def()->mutable_node()) {
+    if (node.name() == "flat") node.set_input(1, "computed");
+  }
+  Graph graph = b.Build();
+  EXPECT_THAT(
+      Skipped(MustApply(&graph, kPrune, "in", "out")),
+      Contains("first: node 'flat' (ReshapeCopy) has a computed shape"));
+  // A shape that is fed is not known either.
+  Graph fed = Reshaped({1, 9}, 9).Build();
+  EXPECT_EQ(MustApply(&fed, kPrune, "in,shape", "out").nodes_changed, 0);
 }
 
 TEST(PruneChannelsTest, KnowsItsChannelsAmongOthersInAJoin) {
