@@ -186,6 +186,9 @@ class FlowFinder {
         affine.affine.channel_axis > 0) {
       return RefuseNode(step.node, "reads its channels");
     }
+    if (HasFedParameters(graph_, context_, step.node, affine.data_input)) {
+      return RefuseNode(step.node, "reads an input of the graph");
+    }
     step.hop = ChannelHop::kAffine;
     for (int i = 0; i < static_cast<int>(node.inputs().size()); ++i) {
       if (i == affine.data_input) continue;

@@ -77,6 +77,18 @@ std::optional<ProductWeights> ReadProductWeights(const Graph& graph,
   return weights;
 }
 
+bool HasFedParameters(const Graph& graph, const TransformContext& context,
+                      NodeId id, int data_input) {
+  const auto inputs = graph.node(id).inputs();
+  for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+    const NodeId source = inputs[static_cast<size_t>(i)].node;
+    if (i != data_input && context.IsInput(graph.node(source).name())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool SeesNoPadding(const graph::Node& node, const runtime::Shape& weights) {
   if (graph::IsFloatMatMul(node.op())) return true;
   const auto padding = graph::GetPadding(node.def());

@@ -9,6 +9,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/shape_inference.h"
+#include "engine/transforms/machinery/transform.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
@@ -38,6 +39,12 @@ struct ProductWeights {
 std::optional<ProductWeights> ReadProductWeights(const graph::Graph& graph,
                                                  const graph::ShapeMap& shapes,
                                                  graph::NodeId id);
+
+// Whether the node reads anything but its data from a declared input of the
+// graph: a Const that is fed may be anything.
+bool HasFedParameters(const graph::Graph& graph,
+                      const TransformContext& context, graph::NodeId id,
+                      int data_input);
 
 // Whether every output of the product sees all of its window: there are no
 // zeros around the image. REQUIRES: a product with these weights.

@@ -38,19 +38,23 @@ ChannelRange At(const Ranges& ranges, size_t position) {
 
 class RangeFinder {
  public:
-  RangeFinder(const Graph& graph, const ShapeMap& shapes)
-      : graph_(graph), shapes_(shapes) {}
+  RangeFinder(const Graph& graph, const ShapeMap& shapes,
+              const TransformContext& context)
+      : graph_(graph), shapes_(shapes), context_(context) {}
 
   // What is known of the node's first output; `of` tells of its inputs.
   template <typename Inputs>
   Ranges Find(NodeId id, const Inputs& of) const {
     const graph::Node& node = graph_.node(id);
     if (const auto weights = ReadProductWeights(graph_, shapes_, id)) {
+      if (HasFedParameters(graph_, context_, id, 0)) return {};
       return Product(node, *weights, of(0));
     }
     const auto affine = ReadAffineNode(graph_, id);
     if (affine.ok() && affine->has_value()) {
-      return Scaled(node, **affine, of((*affine)->data_input));
+      const int data = (*affine)->data_input;
+      if (HasFedParameters(graph_, context_, id, data)) return {};
+      return Scaled(node, **affine, of(data));
     }
     int first = 0;
     if (const int count = JoinedInputs(graph_, shapes_, id, &first)) {
@@ -157,6 +161,7 @@ class RangeFinder {
 
   const Graph& graph_;
   const ShapeMap& shapes_;
+  const TransformContext& context_;
 };
 
 }  // namespace
@@ -167,7 +172,7 @@ absl::StatusOr<ChannelRanges> ChannelRanges::Find(
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
                            graph::DataflowOrder(graph));
   ChannelRanges found;
-  const RangeFinder finder(graph, shapes);
+  const RangeFinder finder(graph, shapes, context);
   for (const NodeId id : order) {
     const graph::Node& node = graph.node(id);
     // What is fed can be anything.

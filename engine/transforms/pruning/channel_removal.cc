@@ -8,9 +8,10 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/transforms/nodes/channel_affine.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
-#include "engine/transforms/nodes/unused_nodes.h"
+#include "engine/transforms/pruning/channel_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -37,7 +38,6 @@ void ReplaceConst(NodeId node, int input, const Tensor& value,
                                      graph->node(old).control_inputs().end());
   const NodeId made = graph->Add(std::move(def), {}, controls, old);
   graph->SetInput(node, input, {made, 0});
-  RemoveUnused({old}, context, graph);
 }
 
 // The tensor without the positions of an axis at which removed channels are.
@@ -104,14 +104,17 @@ NodeId BiasBehind(const Graph& graph, NodeId product, size_t channels,
   }
   const graph::Use use = node.uses()[0];
   const graph::Node& sum = graph.node(use.consumer);
-  if (use.is_control() || !graph::IsSumOrBias(sum.op()) ||
-      sum.inputs().size() != 2) {
+  if (use.is_control() || !graph::IsSumOrBias(sum.op())) return graph::kNoNode;
+  const auto affine = ReadAffineNode(graph, use.consumer);
+  if (!affine.ok() || !affine->has_value() ||
+      (*affine)->data_input != use.input ||
+      (*affine)->affine.channel_axis > 0 ||
+      HasFedParameters(graph, context, use.consumer, use.input)) {
     return graph::kNoNode;
   }
   *bias = 1 - use.input;
   const graph::Node& constant =
       graph.node(sum.inputs()[static_cast<size_t>(*bias)].node);
-  if (!IsConst(constant)) return graph::kNoNode;
   const auto view = FloatView::Of(constant);
   const bool fits = view.ok() && view->shape().rank() == 1 &&
                     view->values().size() == channels;

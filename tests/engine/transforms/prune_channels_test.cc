@@ -437,6 +437,84 @@ TEST(PruneChannelsTest, LeavesChannelsThatOthersReadToo) {
   EXPECT_EQ(DimsOf(asked, "w1").back(), 3);
 }
 
+// "out" when a Const is fed besides "in".
+std::vector<float> AnswerFed(const Graph& graph, const std::string& constant,
+                             const Tensor& value) {
+  const auto session = runtime::Session::Create(
+      graph, graph::ParseTensorNames("in," + constant).value(),
+      graph::ParseTensorNames("out").value());
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) return {};
+  const auto outputs = (*session)->Run({Wave({1, 5, 5, 2}), value});
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  if (!outputs.ok()) return {};
+  const absl::Span<const float> values = (*outputs)[0].flat<float>();
+  return {values.begin(), values.end()};
+}
+
+TEST(PruneChannelsTest, DoesNotRelyOnConstantsThatAreFed) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, 2, 0.25f};
+  const GraphBuilder b = layers.Builder();
+  Graph graph = b.Build();
+  EXPECT_THAT(Skipped(MustApply(&graph, kPrune, "in,b1", "out")),
+              Contains("first: node 'biased' (BiasAdd) reads an input of the "
+                       "graph"));
+  EXPECT_EQ(DimsOf(graph, "w1").back(), 3);
+  // What a removed channel adds goes to a bias of its own.
+  graph = b.Build();
+  MustApply(&graph, kPrune, "in,b2", "out");
+  EXPECT_EQ(DimsOf(graph, "w1").back(), 2);
+  EXPECT_EQ(Show(graph, "second"), "BiasAdd(second/pruned, second/bias)");
+  const Tensor fed = Tensor::FromValues<float>({2}, {7, -3});
+  EXPECT_THAT(AnswerFed(graph, "b2", fed),
+              AllNear(AnswerFed(b.Build(), "b2", fed), 1e-5f));
+}
+
+TEST(PruneChannelsTest, BoundsDoNotComeFromConstantsThatAreFed) {
+  for (const bool is_product : {false, true}) {
+    GraphBuilder b;
+    b.Placeholder("in", {1, 5, 5, 2});
+    if (is_product) {
+      b.Floats("fed", {1, 1, 2, 2}, {0, 0, 0, 0});
+      b.Conv2D("data", "in", "fed");
+    } else {
+      b.Floats("fed", {2}, {0, 0});
+      b.Node("data", "Mul", {"in", "fed"}, FloatT());
+    }
+    b.Floats("w1", {1, 1, 2, 2}, {1, -1, 0.5f, 2});
+    b.Conv2D("first", "data", "w1");
+    b.Node("relu", "Relu", {"first"}, FloatT());
+    b.Floats("w2", {1, 1, 2, 2}, {1, 2, 3, 4});
+    b.Conv2D("second", "relu", "w2");
+    b.Node("out", "Softplus", {"second"}, FloatT());
+    Graph graph = b.Build();
+    MustApply(&graph, kPrune, "in,fed", "out");
+    EXPECT_EQ(DimsOf(graph, "w1").back(), 2) << is_product;
+    // What is not fed is what it is.
+    MustApply(&graph, kPrune, "in", "out");
+    EXPECT_EQ(DimsOf(graph, "w1").back(), 1) << is_product;
+  }
+}
+
+TEST(PruneChannelsTest, ABiasOfRowsIsNoneOfChannels) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, 2, 0.25f};
+  GraphBuilder b = layers.Builder();
+  b.Floats("w3", {1, 1, 3, 5}, RandomValues(15, 4));
+  b.Conv2D("third", "relu", "w3");
+  b.Floats("b3", {5}, RandomValues(5, 6));
+  b.Node("by_row", "BiasAdd", {"third", "b3"},
+         FloatT({{"data_format", StringAttr("NCHW")}}));
+  b.Node("rows", "Softplus", {"by_row"}, FloatT());
+  const Graph graph = Pruned(b, "out,rows");
+  EXPECT_EQ(DimsOf(graph, "w3")[2], 2);
+  EXPECT_EQ(FloatsOf(graph, "b3"), RandomValues(5, 6));
+  EXPECT_THAT(Answer(graph, "rows"), AllNear(Answer(b.Build(), "rows"), 1e-5f));
+}
+
 TEST(PruneChannelsTest, KeepsAMultipleOfChannels) {
   // Channels 1 and 3 are zero, 4 is channel 0.
   std::vector<float> weights = RandomValues(12, 1);
