@@ -12,8 +12,8 @@
 namespace optfarm::transforms {
 
 // At most `count` different numbers, ascending. Replacing each value by the
-// nearest has no larger squared error than replacing it by the middle of one
-// of `count` equal parts of the range.
+// nearest has, but for rounding, no larger squared error than replacing it by
+// the middle of one of `count` equal parts of the range.
 // REQUIRES: finite values, at least one; count > 0.
 std::vector<float> FindClusters(absl::Span<const float> values, int64_t count);
 

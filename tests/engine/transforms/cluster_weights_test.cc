@@ -1,9 +1,12 @@
 // cluster_weights: few values where the weights are.
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
+#include "engine/transforms/quantizing/value_clusters.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {
@@ -68,6 +71,38 @@ TEST(ClusterWeightsTest, ErrsLessThanRoundingToAsManySteps) {
       if (name == "bell" && steps > 2) {
         EXPECT_LT(error, 0.4 * SquaredError(values, rounded));
       }
+    }
+  }
+}
+
+TEST(ClusterWeightsTest, OutliersLeaveTheOthersTheirClusters) {
+  for (const std::vector<float>& outliers :
+       {std::vector<float>{1e30f}, std::vector<float>{-1e30f, 3e38f},
+        std::vector<float>{2e20f, 1e30f, 1.1e30f}}) {
+    std::vector<float> values = BellShaped(2048);
+    std::copy(outliers.begin(), outliers.end(), values.begin() + 100);
+    for (const int steps : {16, 64}) {
+      SCOPED_TRACE(absl::StrCat(outliers.back(), " ", steps));
+      const std::vector<float> after = After(
+          absl::StrCat("cluster_weights(num_clusters=", steps, ")"), values);
+      EXPECT_LE(SquaredError(values, after),
+                SquaredError(
+                    values,
+                    After(absl::StrCat("round_weights(num_steps=", steps, ")"),
+                          values)));
+      const std::vector<float> clusters = FindClusters(values, steps);
+      EXPECT_EQ(clusters.size(), static_cast<size_t>(steps));
+      EXPECT_EQ(std::adjacent_find(clusters.begin(), clusters.end(),
+                                   std::greater_equal<>()),
+                clusters.end());
+      // Each outlier costs the others no more than its own cluster.
+      double error = 0, size = 0;
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (std::abs(values[i]) > 1e10f) continue;
+        error += std::pow(values[i] - after[i], 2);
+        size += std::pow(values[i], 2);
+      }
+      EXPECT_LT(error, 0.05 * size);
     }
   }
 }

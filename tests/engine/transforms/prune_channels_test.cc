@@ -475,19 +475,16 @@ TEST(PruneChannelsTest, DoesNotRelyOnConstantsThatAreFed) {
 TEST(PruneChannelsTest, BoundsDoNotComeFromConstantsThatAreFed) {
   for (const bool is_product : {false, true}) {
     GraphBuilder b;
-    b.Placeholder("in", {1, 5, 5, 2});
-    if (is_product) {
-      b.Floats("fed", {1, 1, 2, 2}, {0, 0, 0, 0});
-      b.Conv2D("data", "in", "fed");
-    } else {
-      b.Floats("fed", {2}, {0, 0});
-      b.Node("data", "Mul", {"in", "fed"}, FloatT());
-    }
-    b.Floats("w1", {1, 1, 2, 2}, {1, -1, 0.5f, 2});
-    b.Conv2D("first", "data", "w1");
+    b.Placeholder("in", {1, 2});
+    b.Floats("fed",
+             is_product ? std::vector<int64_t>{2, 2} : std::vector<int64_t>{2},
+             std::vector<float>(is_product ? 4 : 2));
+    b.Node("data", is_product ? "MatMul" : "Mul", {"in", "fed"}, FloatT());
+    b.Floats("w1", {2, 2}, {1, -1, 0.5f, 2});
+    b.Node("first", "MatMul", {"data", "w1"}, FloatT());
     b.Node("relu", "Relu", {"first"}, FloatT());
-    b.Floats("w2", {1, 1, 2, 2}, {1, 2, 3, 4});
-    b.Conv2D("second", "relu", "w2");
+    b.Floats("w2", {2, 2}, {1, 2, 3, 4});
+    b.Node("second", "MatMul", {"relu", "w2"}, FloatT());
     b.Node("out", "Softplus", {"second"}, FloatT());
     Graph graph = b.Build();
     MustApply(&graph, kPrune, "in,fed", "out");
