@@ -56,19 +56,24 @@ void Rename(std::string name, Candidate* candidate) {
   candidate->name = std::move(name);
 }
 
+// REQUIRES: a recipe that folds.
 void AddStep(const Slimming& slimming, v1::Recipe* recipe) {
+  bool is_added = false;
   const google::protobuf::RepeatedPtrField<v1::TransformStep> steps =
       recipe->transforms();
   recipe->clear_transforms();
   for (const v1::TransformStep& step : steps) {
     *recipe->add_transforms() = step;
     if (step.name() != kLastFolding) continue;
+    is_added = true;
     v1::TransformStep& added = *recipe->add_transforms();
     added.set_name(slimming.transform);
     v1::TransformParam& parameter = *added.add_params();
     parameter.set_key(slimming.parameter);
     parameter.set_value(slimming.value);
   }
+  // Without the step the candidate would be the built-in recipe once more.
+  OPTFARM_CHECK(is_added);
 }
 
 }  // namespace
