@@ -25,7 +25,7 @@ constexpr char kToFloat[] = "dequantize_model";
 constexpr char kFloatChain[] =
     "dequantize_model fold_constants(ignore_errors=true)";
 
-// Steps that change how weights or values are stored.
+// Steps that change weights, values or the layers that they belong to.
 bool Quantizes(const std::string& name) {
   static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "normalize_weights",    "dequantize_wide",  "weights_to_half",
