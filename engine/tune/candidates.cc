@@ -57,7 +57,7 @@ void Rename(std::string name, Candidate* candidate) {
 }
 
 // REQUIRES: a recipe that folds.
-void AddStep(const Slimming& slimming, v1::Recipe* recipe) {
+void AddStep(const SizeReduction& reduction, v1::Recipe* recipe) {
   bool is_added = false;
   const google::protobuf::RepeatedPtrField<v1::TransformStep> steps =
       recipe->transforms();
@@ -67,10 +67,10 @@ void AddStep(const Slimming& slimming, v1::Recipe* recipe) {
     if (step.name() != kLastFolding) continue;
     is_added = true;
     v1::TransformStep& added = *recipe->add_transforms();
-    added.set_name(slimming.transform);
+    added.set_name(reduction.transform);
     v1::TransformParam& parameter = *added.add_params();
-    parameter.set_key(slimming.parameter);
-    parameter.set_value(slimming.value);
+    parameter.set_key(reduction.parameter);
+    parameter.set_value(reduction.value);
   }
   // Without the step the candidate would be the built-in recipe once more.
   OPTFARM_CHECK(is_added);
@@ -112,12 +112,13 @@ Candidate FourBitWeights(const SampleUse& samples) {
   return Rejudged(FromBuiltIn(kFourBitName, samples), Judge::kQuick, false);
 }
 
-Candidate SlimRecipe(const std::string& built_in, const Slimming& slimming,
-                     const SampleUse& samples) {
+Candidate ReducedRecipe(const std::string& built_in,
+                        const SizeReduction& reduction,
+                        const SampleUse& samples) {
   Candidate candidate = FromBuiltIn(built_in, samples);
-  Rename(absl::StrCat(built_in, "-", slimming.name), &candidate);
-  candidate.description = absl::StrCat(built_in, " ", slimming.description);
-  AddStep(slimming, &candidate.recipe);
+  Rename(absl::StrCat(built_in, "-", reduction.name), &candidate);
+  candidate.description = absl::StrCat(built_in, " ", reduction.description);
+  AddStep(reduction, &candidate.recipe);
   return Rejudged(std::move(candidate), Judge::kQuick, false);
 }
 

@@ -62,7 +62,7 @@ std::vector<Candidate> OtherRanges(const SampleUse& samples);
 Candidate FourBitWeights(const SampleUse& samples);
 
 // A step that makes a graph smaller before anything is quantized.
-struct Slimming {
+struct SizeReduction {
   // What the recipe's name ends with.
   const char* name = "";
   // "fp32 ...".
@@ -74,7 +74,7 @@ struct Slimming {
 };
 
 // Those that are worth a try; of the same transform the gentler ones first.
-inline constexpr Slimming kSlimmings[] = {
+inline constexpr SizeReduction kSizeReductions[] = {
     // Kernels work on so many channels at a time.
     {"pruned", "without channels that no layer needs", "prune_channels",
      "multiple", "8"},
@@ -88,8 +88,9 @@ inline constexpr Slimming kSlimmings[] = {
 
 // The built-in recipe with such a step, judged quickly: most models gain
 // nothing.
-Candidate SlimRecipe(const std::string& built_in, const Slimming& slimming,
-                     const SampleUse& samples);
+Candidate ReducedRecipe(const std::string& built_in,
+                        const SizeReduction& reduction,
+                        const SampleUse& samples);
 
 // The base with some layers in float. `ranges`: as a candidate of OtherRanges
 // takes them, or the base itself.

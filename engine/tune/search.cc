@@ -28,10 +28,10 @@ constexpr double kLeastGain = 0.5;
 // UNITS: ratio of sizes. What is larger is not worth measuring for its size.
 constexpr double kSmaller = 0.98;
 constexpr double kRounding = 1e-9;
-// Slimmings are tried with the first, and those that are useful with the
+// Size reductions are tried with the first, and those that are useful with the
 // second.
-constexpr char kSlimFloat[] = "fp32";
-constexpr char kSlimInt8[] = "int8";
+constexpr char kReducedFloat[] = "fp32";
+constexpr char kReducedInt8[] = "int8";
 
 struct Predicted {
   const Subset* subset = nullptr;
@@ -365,26 +365,27 @@ std::vector<Candidate> Search::TakeRanges() {
   std::vector<Candidate> candidates;
   if (!choices_.empty()) candidates = OtherRanges(options_.samples);
   candidates.push_back(FourBitWeights(options_.samples));
-  for (const Slimming& slimming : kSlimmings) {
-    candidates.push_back(SlimRecipe(kSlimFloat, slimming, options_.samples));
+  for (const SizeReduction& reduction : kSizeReductions) {
+    candidates.push_back(
+        ReducedRecipe(kReducedFloat, reduction, options_.samples));
   }
   return candidates;
 }
 
 void Search::ChooseRanges() {
   const Trial* best = Base();
-  std::string told;
+  std::string log;
   for (const Candidate& candidate : OtherRanges(options_.samples)) {
     const Trial* trial = Find(candidate.name);
     if (trial == nullptr || !trial->quality) continue;
-    absl::StrAppend(&told, ", ", candidate.name,
+    absl::StrAppend(&log, ", ", candidate.name,
                     absl::StrFormat(" %.1f dB", trial->snr_db));
     const double gain = best == Base() ? kLeastGain : 0;
     if (trial->snr_db > best->snr_db + gain) best = trial;
   }
   steps_.push_back(absl::StrFormat(
       "Judged other ways to take ranges: %s %.1f dB%s; went on with %s.",
-      kBaseName, Base()->snr_db, told, best->candidate.name));
+      kBaseName, Base()->snr_db, log, best->candidate.name));
   if (best == Base()) return;
   ranges_ = best->candidate;
   space_.Rebase(best->snr_db);
@@ -413,8 +414,9 @@ double Search::Slowness(const Trial& trial) const {
 
 std::vector<Candidate> Search::TakeMixed() {
   std::vector<Candidate> candidates;
-  for (const Slimming& slimming : UsefulSlimmings()) {
-    candidates.push_back(SlimRecipe(kSlimInt8, slimming, options_.samples));
+  for (const SizeReduction& reduction : UsefulReductions()) {
+    candidates.push_back(
+        ReducedRecipe(kReducedInt8, reduction, options_.samples));
   }
   if (choices_.empty()) return candidates;
   ChooseRanges();
@@ -478,9 +480,9 @@ std::optional<Candidate> Search::TakeFourBits() {
   return OnDevices(trial->candidate);
 }
 
-bool Search::IsSmaller(const std::string& slim,
+bool Search::IsSmaller(const std::string& reduced,
                        const std::string& built_in) const {
-  const Trial* trial = Find(slim);
+  const Trial* trial = Find(reduced);
   const Trial* whole = Find(built_in);
   return trial != nullptr && trial->quality && whole != nullptr &&
          whole->quality &&
@@ -488,40 +490,40 @@ bool Search::IsSmaller(const std::string& slim,
              whole->job.report().size_after().file_bytes();
 }
 
-std::vector<Slimming> Search::UsefulSlimmings() const {
-  std::vector<Slimming> useful;
-  for (const Slimming& slimming : kSlimmings) {
+std::vector<SizeReduction> Search::UsefulReductions() const {
+  std::vector<SizeReduction> useful;
+  for (const SizeReduction& reduction : kSizeReductions) {
     const std::string name =
-        SlimRecipe(kSlimFloat, slimming, options_.samples).name;
-    if (!IsSmaller(name, kSlimFloat) || !MeetsBound(*Find(name))) continue;
+        ReducedRecipe(kReducedFloat, reduction, options_.samples).name;
+    if (!IsSmaller(name, kReducedFloat) || !MeetsBound(*Find(name))) continue;
     const bool is_same =
         !useful.empty() &&
-        useful.back().transform == absl::string_view(slimming.transform);
+        useful.back().transform == absl::string_view(reduction.transform);
     if (is_same) useful.pop_back();
-    useful.push_back(slimming);
+    useful.push_back(reduction);
   }
   return useful;
 }
 
-std::vector<Candidate> Search::TakeSlim() {
+std::vector<Candidate> Search::TakeReduced() {
   std::vector<Candidate> candidates;
-  std::string told;
-  for (const Slimming& slimming : UsefulSlimmings()) {
-    for (const char* built_in : {kSlimFloat, kSlimInt8}) {
+  std::string log;
+  for (const SizeReduction& reduction : UsefulReductions()) {
+    for (const char* built_in : {kReducedFloat, kReducedInt8}) {
       const std::string name =
-          SlimRecipe(built_in, slimming, options_.samples).name;
+          ReducedRecipe(built_in, reduction, options_.samples).name;
       if (!IsSmaller(name, built_in)) continue;
       const Trial& trial = *Find(name);
-      absl::StrAppend(&told, told.empty() ? "" : ", ", name,
+      absl::StrAppend(&log, log.empty() ? "" : ", ", name,
                       absl::StrFormat(" %.1f dB", trial.snr_db));
       candidates.push_back(OnDevices(trial.candidate));
     }
   }
-  if (Find(SlimRecipe(kSlimFloat, kSlimmings[0], options_.samples).name)) {
+  if (Find(ReducedRecipe(kReducedFloat, kSizeReductions[0], options_.samples)
+               .name)) {
     steps_.push_back(absl::StrCat(
         "Judged fewer channels and products of low rank: ",
-        told.empty() ? "no graph gets smaller and keeps the bound" : told,
-        "."));
+        log.empty() ? "no graph gets smaller and keeps the bound" : log, "."));
   }
   return candidates;
 }
@@ -555,9 +557,9 @@ std::vector<Candidate> Search::TakeSurvivors() {
     candidates.push_back(*std::move(four_bits));
   }
   const auto left = static_cast<size_t>(Left());
-  for (Candidate& slim : TakeSlim()) {
+  for (Candidate& reduced : TakeReduced()) {
     if (candidates.size() == left) break;
-    candidates.push_back(std::move(slim));
+    candidates.push_back(std::move(reduced));
   }
   const size_t most = std::min<size_t>(
       {front.size(), kMostSurvivors, left - candidates.size()});

@@ -107,9 +107,9 @@ class Search {
   std::optional<Candidate> TakeFourBits();
   // What made the graph smaller and still keeps the bound, with the recipe that
   // does nothing else; of the same transform the last.
-  std::vector<Slimming> UsefulSlimmings() const;
-  bool IsSmaller(const std::string& slim, const std::string& built_in) const;
-  std::vector<Candidate> TakeSlim();
+  std::vector<SizeReduction> UsefulReductions() const;
+  bool IsSmaller(const std::string& reduced, const std::string& built_in) const;
+  std::vector<Candidate> TakeReduced();
   std::vector<Candidate> TakeRefined();
   std::vector<Candidate> TakeFinalists();
 

@@ -64,7 +64,7 @@ class FlowFinder {
                               .period = weights->outputs()};
     if (TakeWeights(layer, weights->output_axis, span)) Visit(layer, -1, span);
     const bool is_read = absl::c_any_of(flow_.steps, [](const FlowStep& step) {
-      return step.hop == ChannelHop::kReader;
+      return step.kind == StepKind::kReader;
     });
     if (!is_read) Refuse("no layer reads its channels");
     return std::move(flow_);
@@ -101,7 +101,7 @@ class FlowFinder {
     });
     for (const graph::Use& use : uses) {
       if (flow_.steps.size() == kMostSteps) return Refuse("it goes too far");
-      FlowStep step{use.consumer, ChannelHop::kSame, parent, {id, 0}, span};
+      FlowStep step{use.consumer, StepKind::kSame, parent, {id, 0}, span};
       if (!Take(step, use.input)) return false;
     }
     return true;
@@ -123,11 +123,11 @@ class FlowFinder {
     if (input != 0) return RefuseNode(step.node, "reads its channels");
     const graph::Activation activation = graph::ActivationOf(node.op());
     if (activation == graph::Activation::kRelu) {
-      step.hop = ChannelHop::kRelu;
+      step.kind = StepKind::kRelu;
     } else if (activation == graph::Activation::kRelu6 || IsElementwise(node)) {
-      step.hop = ChannelHop::kElementwise;
+      step.kind = StepKind::kElementwise;
     } else if (PadsEachChannel(graph_, shapes_, step.node)) {
-      if (PadsWithZeros(node)) step.hop = ChannelHop::kZeroPadded;
+      if (PadsWithZeros(node)) step.kind = StepKind::kZeroPadded;
     } else if (graph::RowOf(node.op()).flow == graph::ValueFlow::kReshaping) {
       if (!TakeReshape(&step)) return false;
     } else if (!graph::IsForwarding(node.op()) && !PoolsEachChannel(node) &&
@@ -163,7 +163,7 @@ class FlowFinder {
         graph::LayerProduct::kDepthwise;
     if (!TakeWeights(step.node, axis, step.span)) return false;
     if (!is_depthwise) {
-      step.hop = ChannelHop::kReader;
+      step.kind = StepKind::kReader;
       flow_.steps.push_back(step);
       return visited_.insert(step.node).second ||
              RefuseNode(step.node, "reads its channels twice");
@@ -171,7 +171,7 @@ class FlowFinder {
     if (weights->inputs() != step.span.period) {
       return RefuseNode(step.node, "reads its channels");
     }
-    step.hop = ChannelHop::kDepthwise;
+    step.kind = StepKind::kDepthwise;
     ChannelSpan out = step.span;
     out.offset *= weights->outputs();
     out.width *= weights->outputs();
@@ -189,7 +189,7 @@ class FlowFinder {
     if (HasFedParameters(graph_, context_, step.node, affine.data_input)) {
       return RefuseNode(step.node, "reads an input of the graph");
     }
-    step.hop = ChannelHop::kAffine;
+    step.kind = StepKind::kAffine;
     for (int i = 0; i < static_cast<int>(node.inputs().size()); ++i) {
       if (i == affine.data_input) continue;
       const auto view = FloatView::Of(

@@ -1,7 +1,7 @@
-// The way of a layer's channels through the graph: from the convolution or
-// matrix product that computes them to those that sum over them. When every
-// node on the way works on each channel by itself, a channel can be taken out:
-// the constants on the way lose what belongs to it.
+// The data flow of a layer's channels through the graph: from the convolution
+// or matrix product that computes them to those that sum over them. When every
+// node between works on each channel by itself, a channel can be taken out: the
+// constants of the flow lose what belongs to it.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_FLOW_H_
 #define OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_FLOW_H_
@@ -28,20 +28,20 @@ struct ChannelSpan {
   int64_t At(int64_t position) const;
 };
 
-// What a node on the way does to a channel.
-enum class ChannelHop : uint8_t {
+// What a step of the flow does to a channel.
+enum class StepKind : uint8_t {
   kSame,         // Passes its values on, or their largest or their mean.
   kAffine,       // Multiplies by a constant and adds one.
   kRelu,         // Keeps proportions, but nothing that was added.
-  kElementwise,  // Keeps only what is equal.
+  kElementwise,  // Only equal channels stay equal.
   kZeroPadded,   // Puts zeros around the image.
   kDepthwise,    // Sums with weights of the channel's own.
-  kReader,       // Sums over channels: the end of the way.
+  kReader,       // Sums over channels: the end of the flow.
 };
 
 struct FlowStep {
   graph::NodeId node = graph::kNoNode;
-  ChannelHop hop = ChannelHop::kSame;
+  StepKind kind = StepKind::kSame;
   // The step before, -1 after the layer itself; steps stand after it.
   int parent = -1;
   // What it reads, and where the channels are in it.

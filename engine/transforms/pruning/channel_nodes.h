@@ -1,5 +1,5 @@
-// What nodes do with the channels of a tensor, its last axis: questions that
-// bounds of channels and the way of channels through a graph have in common.
+// What nodes do with the channels of a tensor, its last axis: helpers shared by
+// range analysis and channel flow.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_NODES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_NODES_H_

@@ -149,8 +149,7 @@ class RangeFinder {
       }
       return data;
     }
-    // Whoever is read as rows of whole pixels finds the channels again and
-    // again.
+    // After flattening, the channels repeat.
     if (graph::RowOf(node.op()).flow == graph::ValueFlow::kReshaping) {
       const int64_t last = ChannelsOf(shapes_, {id, 0});
       const auto channels = static_cast<int64_t>(data.size());

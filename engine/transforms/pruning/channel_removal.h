@@ -1,5 +1,5 @@
-// Taking channels out of a layer, out of the constants that they meet on their
-// way, and out of the layers that read them.
+// Taking channels out of a layer, out of the constants of their flow, and out
+// of the layers that read them.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_REMOVAL_H_
 #define OPTFARM_ENGINE_TRANSFORMS_PRUNING_CHANNEL_REMOVAL_H_

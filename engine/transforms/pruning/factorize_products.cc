@@ -50,7 +50,7 @@ struct FactorOptions {
 struct SharedWeights {
   NodeId constant = graph::kNoNode;
   std::vector<NodeId> products;
-  bool is_turned = false;
+  bool is_transposed = false;
   // Of the matrix.
   int64_t rows = 0, columns = 0;
 };
@@ -86,13 +86,13 @@ absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph,
           "node '", product.name(),
           "' has groups, another layout or an unknown number of channels"));
     }
-    const bool is_turned = weights->output_axis < weights->input_axis;
+    const bool is_transposed = weights->output_axis < weights->input_axis;
     const int64_t columns = weights->outputs();
     if (!shared.products.empty() &&
-        (is_turned != shared.is_turned || columns != shared.columns)) {
+        (is_transposed != shared.is_transposed || columns != shared.columns)) {
       return absl::FailedPreconditionError("its readers differ");
     }
-    shared.is_turned = is_turned;
+    shared.is_transposed = is_transposed;
     shared.columns = columns;
     shared.rows = weights->view.shape().num_elements() / columns;
     shared.products.push_back(use.consumer);
@@ -113,19 +113,19 @@ absl::StatusOr<SharedWeights> ReadWeights(const Graph& graph,
 std::vector<float> Transposed(absl::Span<const float> values, int64_t columns) {
   const size_t wide = static_cast<size_t>(columns);
   const size_t high = values.size() / wide;
-  std::vector<float> turned(values.size());
+  std::vector<float> transposed(values.size());
   for (size_t row = 0; row < high; ++row) {
     for (size_t column = 0; column < wide; ++column) {
-      turned[column * high + row] = values[row * wide + column];
+      transposed[column * high + row] = values[row * wide + column];
     }
   }
-  return turned;
+  return transposed;
 }
 
 // A factor in the form of the weights that it comes from.
 Tensor FactorTensor(const SharedWeights& shared, std::vector<float> values,
                     int64_t columns, std::vector<int64_t> dims) {
-  if (shared.is_turned) {
+  if (shared.is_transposed) {
     values = Transposed(values, columns);
     std::swap(dims[0], dims[1]);
   }
@@ -151,7 +151,7 @@ void Factorize(const SharedWeights& shared, const LowRank& factors,
   const Tensor old = ConstValue(constant).value();
   std::vector<int64_t> first(old.shape().dims().begin(),
                              old.shape().dims().end());
-  if (shared.is_turned) std::swap(first[0], first[1]);
+  if (shared.is_transposed) std::swap(first[0], first[1]);
   first.back() = factors.rank;
   std::vector<int64_t> second = {factors.rank, shared.columns};
   if (old.rank() == 4) second.insert(second.begin(), 2, 1);
@@ -205,7 +205,7 @@ absl::Status FactorizeConstant(NodeId id, const ShapeMap& shapes,
                              FloatView::Of(graph->node(id)));
     matrix.assign(view.values().begin(), view.values().end());
   }
-  if (shared.is_turned) matrix = Transposed(matrix, shared.rows);
+  if (shared.is_transposed) matrix = Transposed(matrix, shared.rows);
   const auto factors =
       most_rank < 1
           ? std::nullopt

@@ -14,7 +14,8 @@ namespace optfarm::transforms {
 // matrix ~ first * second, all row-major.
 struct LowRank {
   int64_t rank = 0;
-  // rows x rank and rank x columns; both carry the same share of the size.
+  // rows x rank and rank x columns; singular values are split evenly between
+  // them.
   std::vector<float> first, second;
 };
 

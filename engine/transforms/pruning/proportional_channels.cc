@@ -64,7 +64,7 @@ std::vector<Weights> ColumnsOf(const Graph& graph, const ShapeMap& shapes,
   return columns;
 }
 
-// A proportion on its way, and how large the channel may be.
+// A proportion along the flow, and how large the channel may be.
 struct Running {
   Proportion proportion;
   double size = 0;
@@ -80,14 +80,14 @@ class Finder {
         stages_(flow.steps.size()) {
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FlowStep& step = flow.steps[i];
-      if (step.hop == ChannelHop::kAffine) {
+      if (step.kind == StepKind::kAffine) {
         stages_[i].affine = (**ReadAffineNode(graph, step.node)).affine;
-      } else if (step.hop == ChannelHop::kDepthwise) {
+      } else if (step.kind == StepKind::kDepthwise) {
         stages_[i].filters = ColumnsOf(graph, shapes, step.node);
         stages_[i].sees_no_padding = SeesNoPadding(
             graph.node(step.node),
             ReadProductWeights(graph, shapes, step.node)->view.shape());
-      } else if (step.hop == ChannelHop::kReader) {
+      } else if (step.kind == StepKind::kReader) {
         stages_[i].sees_no_padding = SeesNoPadding(
             graph.node(step.node),
             ReadProductWeights(graph, shapes, step.node)->view.shape());
@@ -178,22 +178,22 @@ class Finder {
 
   bool Pass(size_t i, const ProportionalChannel& pair, Running* running) const {
     Proportion& proportion = running->proportion;
-    switch (flow_.steps[i].hop) {
-      case ChannelHop::kSame:
+    switch (flow_.steps[i].kind) {
+      case StepKind::kSame:
         // A maximum of what is turned around would be a minimum.
         return proportion.factor > 0;
-      case ChannelHop::kZeroPadded:
+      case StepKind::kZeroPadded:
         return DropShift(running);
-      case ChannelHop::kRelu:
+      case StepKind::kRelu:
         return proportion.factor > 0 && DropShift(running);
-      case ChannelHop::kElementwise:
+      case StepKind::kElementwise:
         if (!(std::abs(proportion.factor - 1) <= share_)) return false;
         return DropShift(running);
-      case ChannelHop::kAffine:
+      case StepKind::kAffine:
         return PassAffine(i, pair, running);
-      case ChannelHop::kDepthwise:
+      case StepKind::kDepthwise:
         return PassDepthwise(i, pair, running);
-      case ChannelHop::kReader:
+      case StepKind::kReader:
         return stages_[i].sees_no_padding || DropShift(running);
     }
     return false;

@@ -29,7 +29,7 @@ struct ProportionalChannel {
 };
 
 // Pairs among the channels of `layer` that `is_removed` does not name. A pair
-// may differ by `tolerance` of the channel's weights, biases on the way
+// may differ by `tolerance` of the channel's weights, biases behind it
 // included, in Euclidean norm; 0 allows for rounding alone. The factor is the
 // one with the least squared difference.
 // REQUIRES: `flow` is the layer's, without an obstacle; tolerance within 0

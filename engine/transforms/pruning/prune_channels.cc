@@ -131,7 +131,7 @@ class LayerPruner {
       : shapes_(shapes), flow_(flow), context_(context), graph_(graph) {
     for (const FlowStep& step : flow.steps) {
       positions_.push_back(
-          step.hop == ChannelHop::kReader
+          step.kind == StepKind::kReader
               ? PositionsOf(*graph, shapes, ranges, step, options.tolerance)
               : std::vector<Position>());
     }
@@ -146,7 +146,7 @@ class LayerPruner {
   absl::Status Apply() {
     std::vector<std::vector<double>> shifts(flow_.steps.size());
     for (size_t i = 0; i < flow_.steps.size(); ++i) {
-      if (flow_.steps[i].hop == ChannelHop::kReader) shifts[i] = Repair(i);
+      if (flow_.steps[i].kind == StepKind::kReader) shifts[i] = Repair(i);
     }
     OPTFARM_RETURN_IF_ERROR(
         RemoveChannels(flow_, plan_.Removed(), context_, graph_));

@@ -413,15 +413,16 @@ TEST(SearchTest, TheLowestRankThatKeepsTheBoundIsMeasured) {
 
 TEST(CandidatesTest, GraphsGetSmallerBeforeAnythingIsQuantized) {
   for (const char* built_in : {"fp32", "int8"}) {
-    for (const Slimming& slimming : kSlimmings) {
-      const Candidate candidate = SlimRecipe(built_in, slimming, SampleUse());
+    for (const SizeReduction& reduction : kSizeReductions) {
+      const Candidate candidate =
+          ReducedRecipe(built_in, reduction, SampleUse());
       EXPECT_THAT(optimize::CheckRecipe(candidate.recipe), IsOk());
       std::vector<std::string> steps;
       for (const v1::TransformStep& step : candidate.recipe.transforms()) {
         steps.push_back(step.name());
       }
       const auto added =
-          std::find(steps.begin(), steps.end(), slimming.transform);
+          std::find(steps.begin(), steps.end(), reduction.transform);
       ASSERT_NE(added, steps.end());
       EXPECT_EQ(*std::prev(added), "fold_old_batch_norms");
       EXPECT_EQ(std::find(steps.begin(), added, "quantize_layers"), added);
