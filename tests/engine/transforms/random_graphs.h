@@ -49,7 +49,9 @@ struct Value {
 
 class GraphMaker {
  public:
-  explicit GraphMaker(uint32_t seed) : dice_(seed) {
+  // `has_groups`: some convolutions have groups.
+  explicit GraphMaker(uint32_t seed, bool has_groups = false)
+      : dice_(seed), has_groups_(has_groups) {
     b_.Placeholder("in", {1, 6, 5, 4});
     pictures_.push_back({"in", {1, 6, 5, 4}});
   }
@@ -163,9 +165,14 @@ class GraphMaker {
     const int64_t stride = 1 + dice_.Roll(2);
     std::string padding = Padding();
     if (x.shape[1] < window || x.shape[2] < window) padding = "SAME";
-    const int64_t many = 1 + dice_.Roll(3);
-    const std::string filter =
-        Constant({window, window, x.channels(), is_depthwise ? 1 : many});
+    // Groups read a part of the channels each.
+    const int64_t groups =
+        has_groups_ && !is_depthwise && x.channels() % 2 == 0 && dice_.OneIn(4)
+            ? 2
+            : 1;
+    const int64_t many = groups * (1 + dice_.Roll(3));
+    const std::string filter = Constant(
+        {window, window, x.channels() / groups, is_depthwise ? 1 : many});
     const std::string name = NewName("conv");
     b_.Node(name, is_depthwise ? "DepthwiseConv2dNative" : "Conv2D",
             {x.name, filter},
@@ -339,10 +346,20 @@ class GraphMaker {
                {"N", IntAttr(2)},
                {"Tidx", TypeAttr(tensorflow::DT_INT32)}});
     } else {
-      shape = Integers({2}, {1, -1});
+      const int32_t all = static_cast<int32_t>(size);
+      shape = Integers({2}, {1, dice_.OneIn(2) ? all : -1});
+    }
+    const bool is_copy = dice_.OneIn(3);
+    if (is_copy) {
+      const std::string wide = NewName("wide");
+      b_.Node(wide, "Cast", {shape},
+              {{"SrcT", TypeAttr(tensorflow::DT_INT32)},
+               {"DstT", TypeAttr(tensorflow::DT_INT64)}});
+      shape = wide;
     }
     const std::string name = NewName("flat");
-    b_.Node(name, "Reshape", {x.name, shape}, FloatT());
+    b_.Node(name, is_copy ? "ReshapeCopy" : "Reshape", {x.name, shape},
+            FloatT());
     rows_.push_back(Finish(name, {1, size}));
   }
 
@@ -521,6 +538,7 @@ class GraphMaker {
   }
 
   Dice dice_;
+  const bool has_groups_;
   GraphBuilder b_;
   int count_ = 0;
   std::vector<Value> pictures_;

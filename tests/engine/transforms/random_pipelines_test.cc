@@ -105,7 +105,7 @@ TEST(RandomPipelinesTest, OutputsStayWhatTheyWere) {
   std::map<std::string, int> changes;
   for (uint32_t number = 0; number < NumberOfCases(); ++number) {
     std::vector<std::string> outputs;
-    const Graph original = GraphMaker(number).Make(&outputs).Build();
+    const Graph original = GraphMaker(number, true).Make(&outputs).Build();
     const std::string transforms = RandomTransforms(number + 1000000);
     const std::string wanted = absl::StrJoin(outputs, ",");
     const std::string of_case =
@@ -167,7 +167,7 @@ TEST(RandomPipelinesTest, PrunedGraphsAnswerAsBefore) {
   int64_t changed = 0;
   for (uint32_t number = 0; number < NumberOfCases(); ++number) {
     std::vector<std::string> outputs;
-    tensorflow::GraphDef def = GraphMaker(number).Make(&outputs).def();
+    tensorflow::GraphDef def = GraphMaker(number, true).Make(&outputs).def();
     Dice dice(number + 3000000);
     MakeNeedlessChannels(&dice, &def);
     absl::StatusOr<Graph> graph = Graph::FromDef(def);
