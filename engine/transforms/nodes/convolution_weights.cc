@@ -8,14 +8,11 @@
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
-namespace {
 
-bool IsTransposed(const graph::Node& op) {
+bool HasTransposedWeights(const graph::Node& op) {
   return graph::IsFloatMatMul(op.op()) &&
          graph::GetBoolOr(op.def(), "transpose_b", false).value_or(false);
 }
-
-}  // namespace
 
 absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,
                                        const runtime::Shape& weights) {
@@ -27,7 +24,7 @@ absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,
                                                    weights.ToString(),
                                                    ", not of rank ", rank));
   }
-  if (is_matrix) return weights.dim(IsTransposed(op) ? 0 : 1);
+  if (is_matrix) return weights.dim(HasTransposedWeights(op) ? 0 : 1);
   if (product == graph::LayerProduct::kConvolution) return weights.dim(3);
   return weights.dim(2) * weights.dim(3);
 }
@@ -46,7 +43,7 @@ void ScaleWeights(const graph::Node& op, absl::Span<const float> scale,
                   graph::Node* weights) {
   const absl::Span<float> values = MutableFloats(weights);
   if (values.empty()) return;
-  if (IsTransposed(op)) {
+  if (HasTransposedWeights(op)) {
     // Each channel is a row.
     const size_t row = values.size() / scale.size();
     for (size_t c = 0; c < scale.size(); ++c) {

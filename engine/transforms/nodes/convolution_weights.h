@@ -19,6 +19,9 @@ namespace optfarm::transforms {
 inline constexpr char kScalableOps[] = "Conv2D|MatMul|DepthwiseConv2dNative";
 inline constexpr char kConvolutionOps[] = "Conv2D|DepthwiseConv2dNative";
 
+// Whether `op` is a MatMul whose weights have an output channel in each row.
+bool HasTransposedWeights(const graph::Node& op);
+
 // Number of output channels of `op` (a scalable op) with weights of this shape.
 // ERRORS: InvalidArgument for weights of another rank.
 absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,

@@ -6,6 +6,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/spatial_attrs.h"
+#include "engine/transforms/nodes/convolution_weights.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -14,11 +15,6 @@ using graph::Endpoint;
 using graph::Graph;
 using graph::NodeId;
 using graph::ShapeMap;
-
-bool GetsTransposed(const graph::Node& node, const char* attribute) {
-  // An attribute that cannot be read is none that we understand.
-  return graph::GetBoolOr(node.def(), attribute, false).value_or(true);
-}
 
 // Elements of a whole-number input that are all known; empty otherwise.
 std::vector<int64_t> Numbers(const ShapeMap& shapes, Endpoint tensor) {
@@ -33,8 +29,10 @@ bool SetsAxes(ProductWeights* weights, graph::LayerProduct product,
               const graph::Node& node) {
   const int rank = weights->view.shape().rank();
   if (product == graph::LayerProduct::kMatrix) {
-    if (rank != 2 || GetsTransposed(node, "transpose_a")) return false;
-    weights->input_axis = GetsTransposed(node, "transpose_b") ? 1 : 0;
+    // An attribute that cannot be read is none that we understand.
+    const auto data = graph::GetBoolOr(node.def(), "transpose_a", false);
+    if (rank != 2 || data.value_or(true)) return false;
+    weights->input_axis = HasTransposedWeights(node) ? 1 : 0;
     weights->output_axis = 1 - weights->input_axis;
     weights->input_stride = weights->output_axis == 1 ? weights->outputs() : 1;
     return true;
