@@ -132,6 +132,12 @@ struct Exchange {
   int64_t in_step, out_step;
 };
 
+// Elements of pictures and of most nets, which have code of their own where it
+// gains.
+template <typename T>
+constexpr bool kIsUsual =
+    std::is_same_v<T, uint32_t> || std::is_same_v<T, uint8_t>;
+
 // Few rows: a column is written in one piece.
 template <int kRows, typename T>
 void ExchangeFew(const T* in, const Exchange& block, T* out) {
@@ -144,7 +150,9 @@ void ExchangeFew(const T* in, const Exchange& block, T* out) {
 
 template <typename T>
 void ExchangeBlock(const T* in, const Exchange& block, T* out) {
-  if (block.rows == 3) return ExchangeFew<3>(in, block, out);
+  if constexpr (kIsUsual<T>) {
+    if (block.rows == 3) return ExchangeFew<3>(in, block, out);
+  }
   // The longer loop is the inner one.
   if (block.rows < block.columns) {
     for (int64_t r = 0; r < block.rows; ++r) {
@@ -211,14 +219,16 @@ template <typename T>
 void ExchangeDims(const T* in, const Walk& walk, int near, ThreadPool* pool,
                   T* out) {
   const int last = static_cast<int>(walk.sizes.size()) - 1;
-  const auto beside =
-      std::find(walk.steps.begin(), walk.steps.end(), walk.sizes[near]);
-  constexpr int64_t kFewColumns = 8;
-  if (walk.sizes[near] <= kFewColumns && beside != walk.steps.end() &&
-      beside + 1 != walk.steps.end()) {
-    return ExchangeNarrow(in, walk, near,
-                          static_cast<int>(beside - walk.steps.begin()), pool,
-                          out);
+  if constexpr (kIsUsual<T>) {
+    const auto beside =
+        std::find(walk.steps.begin(), walk.steps.end(), walk.sizes[near]);
+    constexpr int64_t kFewColumns = 8;
+    if (walk.sizes[near] <= kFewColumns && beside != walk.steps.end() &&
+        beside + 1 != walk.steps.end()) {
+      return ExchangeNarrow(in, walk, near,
+                            static_cast<int>(beside - walk.steps.begin()), pool,
+                            out);
+    }
   }
   const Exchange whole = {walk.sizes[last], walk.sizes[near], walk.steps[last],
                           OutStep(walk, near)};
@@ -258,28 +268,37 @@ void ExchangeDims(const T* in, const Walk& walk, int near, ThreadPool* pool,
 template <typename T>
 void Permute(const T* in, Walk walk, ThreadPool* pool, T* out);
 
-// A short row, moved as one element.
+// An element of the size of kCount; void for none that others need too.
 template <typename T, int kCount>
-struct Short {
-  T values[kCount];
-};
+using ElementOfSize = std::conditional_t<
+    sizeof(T) * kCount == 2, uint16_t,
+    std::conditional_t<
+        sizeof(T) * kCount == 4, uint32_t,
+        std::conditional_t<sizeof(T) * kCount == 8, uint64_t, void>>>;
 
-// The same permutation of rows of kCount elements.
+// The same permutation of rows of kCount elements, each moved as one element: a
+// call for each of few would cost more than moving them. False where they do
+// not stand at places for such elements.
 // REQUIRES: the last dimension has kCount elements, and they are neighbours.
-template <typename T, int kCount>
-void PermuteShort(const T* in, Walk walk, ThreadPool* pool, T* out) {
-  walk.sizes.pop_back();
-  walk.steps.pop_back();
-  for (int64_t& step : walk.steps) step /= kCount;
-  using Row = Short<T, kCount>;
-  Permute(reinterpret_cast<const Row*>(in), std::move(walk), pool,
-          reinterpret_cast<Row*>(out));
+template <int kCount, typename T>
+bool PermuteShort(const T* in, const Walk& walk, ThreadPool* pool, T* out) {
+  using Row = ElementOfSize<T, kCount>;
+  if constexpr (std::is_void_v<Row>) {
+    return false;
+  } else {
+    const auto is_aligned = [](const void* place) {
+      return reinterpret_cast<uintptr_t>(place) % alignof(Row) == 0;
+    };
+    if (!is_aligned(in) || !is_aligned(out)) return false;
+    Walk rows = walk;
+    rows.sizes.pop_back();
+    rows.steps.pop_back();
+    for (int64_t& step : rows.steps) step /= kCount;
+    Permute(reinterpret_cast<const Row*>(in), std::move(rows), pool,
+            reinterpret_cast<Row*>(out));
+    return true;
+  }
 }
-
-template <typename T>
-struct IsShort : std::false_type {};
-template <typename T, int kCount>
-struct IsShort<Short<T, kCount>> : std::true_type {};
 
 template <typename T>
 void Permute(const T* in, Walk walk, ThreadPool* pool, T* out) {
@@ -288,13 +307,9 @@ void Permute(const T* in, Walk walk, ThreadPool* pool, T* out) {
   OPTFARM_CHECK(near != walk.steps.end());
   const int dim = static_cast<int>(near - walk.steps.begin());
   if (dim + 1 == static_cast<int>(walk.steps.size())) {
-    // A call for each of few elements would cost more than moving them.
-    if constexpr (!IsShort<T>::value && sizeof(T) <= 4) {
-      const int64_t row = walk.sizes.back();
-      if (row == 2) return PermuteShort<T, 2>(in, std::move(walk), pool, out);
-      if (row == 3) return PermuteShort<T, 3>(in, std::move(walk), pool, out);
-      if (row == 4) return PermuteShort<T, 4>(in, std::move(walk), pool, out);
-    }
+    const int64_t row = walk.sizes.back();
+    if (row == 2 && PermuteShort<2>(in, walk, pool, out)) return;
+    if (row == 4 && PermuteShort<4>(in, walk, pool, out)) return;
     CopyRows(in, walk, pool, out);
   } else {
     ExchangeDims(in, walk, dim, pool, out);

@@ -178,30 +178,49 @@ T JoinRow(const T* in, int64_t count) {
   return lanes[0];
 }
 
+// Where the rows of the merged input go, one after the other. Out of line: it
+// would be there once for each op and type.
+class RowWalk {
+ public:
+  RowWalk(const ReductionPlan& plan, int64_t row);
+  int64_t at() const { return at_; }
+  void MoveOn();
+
+ private:
+  const ReductionPlan& plan_;
+  // Of each dimension but the last.
+  absl::InlinedVector<int64_t, 4> index_;
+  int64_t at_ = 0;
+};
+
+__attribute__((noinline))
+RowWalk::RowWalk(const ReductionPlan& plan, int64_t row)
+    : plan_(plan), index_(plan.sizes.size() - 1) {
+  for (int i = static_cast<int>(index_.size()) - 1; i >= 0; --i) {
+    index_[i] = row % plan.sizes[i];
+    at_ += index_[i] * plan.out_steps[i];
+    row /= plan.sizes[i];
+  }
+}
+
+__attribute__((noinline)) void RowWalk::MoveOn() {
+  for (int i = static_cast<int>(index_.size()) - 1; i >= 0; --i) {
+    at_ += plan_.out_steps[i];
+    if (++index_[i] < plan_.sizes[i]) return;
+    at_ -= plan_.sizes[i] * plan_.out_steps[i];
+    index_[i] = 0;
+  }
+}
+
 // Rows [begin, end) of the merged input into the result.
 template <typename Op, typename T>
 void ReduceRows(const T* in, const ReductionPlan& plan, int64_t begin,
                 int64_t end, T* out) {
   const int last = static_cast<int>(plan.sizes.size()) - 1;
   const int64_t row = plan.sizes[last];
-  // Where row `begin` goes, and the index of each dimension but the last.
-  absl::InlinedVector<int64_t, 4> index(last);
-  int64_t rest = begin;
-  int64_t at = 0;
-  for (int i = last - 1; i >= 0; --i) {
-    index[i] = rest % plan.sizes[i];
-    at += index[i] * plan.out_steps[i];
-    rest /= plan.sizes[i];
-  }
-  const auto move_on = [&] {
-    for (int i = last - 1; i >= 0; --i) {
-      at += plan.out_steps[i];
-      if (++index[i] < plan.sizes[i]) return;
-      at -= plan.sizes[i] * plan.out_steps[i];
-      index[i] = 0;
-    }
-  };
-  for (int64_t r = begin; r < end; ++r, move_on()) {
+  RowWalk walk(plan, begin);
+  for (int64_t r = begin; r < end; ++r, walk.MoveOn()) {
+    const int64_t at = walk.at();
     const T* from = in + r * row;
     if (plan.out_steps[last] == 0) {
       out[at] = Op::Join(out[at], JoinRow<Op>(from, row));

@@ -55,11 +55,13 @@ struct WindowOf {
   using Register = typename Vector::Register;
   static constexpr int kLanes = Vector::kLanes;
   // Vectors in a line of the cache: where pixels are far from one another, it
-  // may be gone when the next of them is asked for.
-  static constexpr int kLine = kLanes < 16 ? 16 / kLanes : 1;
+  // may be gone when the next of them is asked for. Pools are rarely worth the
+  // code.
+  static constexpr int kLine =
+      Step::kHasWeights && kLanes < 16 ? 16 / kLanes : 1;
   static constexpr int kMostPixels = kLine == 1 ? 7 : 4;
   // A single pixel has more vectors, so that sums do not wait for one another.
-  static constexpr int kMostVectors = 4;
+  static constexpr int kMostVectors = Step::kHasWeights ? 4 : 1;
 
   static OPTFARM_INLINE Register Load(const float* p, int lanes) {
     return lanes == kLanes ? Vector::Load(p) : Vector::LoadSome(p, lanes);
@@ -168,13 +170,10 @@ struct WindowOf {
     for (; c + kVectors * kLanes <= t.channels; c += kVectors * kLanes) {
       Block<kPixels, kVectors, kRun>(t, pixel, {c, kLanes});
     }
-    if constexpr (kVectors > 1) {
-      for (; c + kLanes <= t.channels; c += kLanes) {
-        Block<kPixels, 1, kRun>(t, pixel, {c, kLanes});
-      }
-    }
-    if (c < t.channels) {
-      Block<kPixels, 1, kRun>(t, pixel, {c, static_cast<int>(t.channels - c)});
+    // What is left of whole blocks is little: one loop for all of it.
+    for (; c < t.channels; c += kLanes) {
+      const int64_t lanes = t.channels - c < kLanes ? t.channels - c : kLanes;
+      Block<kPixels, 1, 1>(t, pixel, {c, static_cast<int>(lanes)});
     }
   }
 
