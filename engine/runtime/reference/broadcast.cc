@@ -7,17 +7,22 @@
 #include "base/status_macros.h"
 
 namespace optfarm::runtime {
+namespace {
+
+// Of dimension `axis` of `rank`, of which a shape has the last ones.
+int64_t DimOf(const Shape& shape, int axis, int rank) {
+  const int own = axis - (rank - shape.rank());
+  return own < 0 ? 1 : shape.dim(own);
+}
+
+}  // namespace
 
 absl::StatusOr<BroadcastPlan> PlanBroadcast(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
-  const auto dim_of = [rank](const Shape& shape, int axis) {
-    const int own = axis - (rank - shape.rank());
-    return own < 0 ? int64_t{1} : shape.dim(own);
-  };
   std::vector<int64_t> dims(rank);
   for (int i = 0; i < rank; ++i) {
-    const int64_t da = dim_of(a, i);
-    const int64_t db = dim_of(b, i);
+    const int64_t da = DimOf(a, i, rank);
+    const int64_t db = DimOf(b, i, rank);
     if (da != db && da != 1 && db != 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("shapes ", a.ToString(), " and ", b.ToString(),
@@ -27,53 +32,68 @@ absl::StatusOr<BroadcastPlan> PlanBroadcast(const Shape& a, const Shape& b) {
   }
   BroadcastPlan plan;
   OPTFARM_ASSIGN_OR_RETURN(plan.output, Shape::FromDims(dims));
-  // From the last dimension to the first; reversed at the end.
-  int64_t a_stride = 1;
-  int64_t b_stride = 1;
-  for (int i = rank - 1; i >= 0; --i) {
-    if (dims[i] == 1) continue;
-    const bool a_moves = dim_of(a, i) != 1;
-    const bool b_moves = dim_of(b, i) != 1;
-    const bool merges = !plan.sizes.empty() &&
-                        (plan.a_steps.back() != 0) == a_moves &&
-                        (plan.b_steps.back() != 0) == b_moves;
-    if (merges) {
-      plan.sizes.back() *= dims[i];
-    } else {
-      plan.sizes.push_back(dims[i]);
-      plan.a_steps.push_back(a_moves ? a_stride : 0);
-      plan.b_steps.push_back(b_moves ? b_stride : 0);
-    }
-    if (a_moves) a_stride *= dims[i];
-    if (b_moves) b_stride *= dims[i];
-  }
-  if (plan.sizes.empty()) {
-    plan.sizes.push_back(1);
-    plan.a_steps.push_back(1);
-    plan.b_steps.push_back(1);
-  }
-  std::reverse(plan.sizes.begin(), plan.sizes.end());
-  std::reverse(plan.a_steps.begin(), plan.a_steps.end());
-  std::reverse(plan.b_steps.begin(), plan.b_steps.end());
+  plan.dims = MergeDims<2>(plan.output, {&a, &b});
   return plan;
 }
 
-void BroadcastPlan::ForEachRow(
+template <int kInputs>
+BroadcastDims<kInputs> MergeDims(
+    const Shape& output, const std::array<const Shape*, kInputs>& inputs) {
+  BroadcastDims<kInputs> dims;
+  typename BroadcastDims<kInputs>::Offsets strides;
+  strides.fill(1);
+  // From the last dimension to the first; reversed at the end.
+  for (int axis = output.rank() - 1; axis >= 0; --axis) {
+    const int64_t size = output.dim(axis);
+    if (size == 1) continue;
+    typename BroadcastDims<kInputs>::Offsets step = {};
+    bool merges = !dims.sizes.empty();
+    for (int i = 0; i < kInputs; ++i) {
+      const bool moves = DimOf(*inputs[i], axis, output.rank()) != 1;
+      if (moves) {
+        step[i] = strides[i];
+        strides[i] *= size;
+      }
+      merges = merges && moves == (dims.steps.back()[i] != 0);
+    }
+    if (merges) {
+      dims.sizes.back() *= size;
+    } else {
+      dims.sizes.push_back(size);
+      dims.steps.push_back(step);
+    }
+  }
+  if (dims.sizes.empty()) {
+    dims.sizes.push_back(1);
+    dims.steps.emplace_back().fill(1);
+  }
+  std::reverse(dims.sizes.begin(), dims.sizes.end());
+  std::reverse(dims.steps.begin(), dims.steps.end());
+  return dims;
+}
+
+template <int kInputs>
+void BroadcastDims<kInputs>::ForEachRow(
     int64_t begin, int64_t end,
-    absl::FunctionRef<void(int64_t, int64_t, int64_t)> body) const {
+    absl::FunctionRef<void(const Offsets&, int64_t)> body) const {
   const int last = static_cast<int>(sizes.size()) - 1;
   for (int64_t r = begin; r < end; ++r) {
     int64_t rest = r;
-    int64_t a = 0;
-    int64_t b = 0;
+    Offsets offsets = {};
     for (int i = last - 1; i >= 0; --i) {
       const int64_t index = rest % sizes[i];
       rest /= sizes[i];
-      a += index * a_steps[i];
-      b += index * b_steps[i];
+      for (int k = 0; k < kInputs; ++k) offsets[k] += index * steps[i][k];
     }
-    body(a, b, r * row());
+    body(offsets, r * row());
   }
 }
+
+template struct BroadcastDims<2>;
+template struct BroadcastDims<3>;
+template BroadcastDims<2> MergeDims<2>(const Shape&,
+                                       const std::array<const Shape*, 2>&);
+template BroadcastDims<3> MergeDims<3>(const Shape&,
+                                       const std::array<const Shape*, 3>&);
 
 }  // namespace optfarm::runtime

@@ -5,6 +5,7 @@
 #ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_BROADCAST_H_
 #define OPTFARM_ENGINE_RUNTIME_REFERENCE_BROADCAST_H_
 
+#include <array>
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
@@ -14,25 +15,48 @@
 
 namespace optfarm::runtime {
 
-struct BroadcastPlan {
-  Shape output;
+// How `kInputs` inputs lie under their output.
+template <int kInputs>
+struct BroadcastDims {
+  using Offsets = std::array<int64_t, kInputs>;
+
   // The output in merged dimensions; the last one is a row.
   absl::InlinedVector<int64_t, 4> sizes;
-  // Elements from one index of a merged dimension to the next; 0 where the
-  // input is repeated. In the row they are 0 or 1.
-  absl::InlinedVector<int64_t, 4> a_steps;
-  absl::InlinedVector<int64_t, 4> b_steps;
+  // Elements of each input from one index of a merged dimension to the next; 0
+  // where it is repeated. In the row they are 0 or 1.
+  absl::InlinedVector<Offsets, 4> steps;
 
   int64_t row() const { return sizes.back(); }
+  bool moves(int input) const { return steps.back()[input] != 0; }
+
+  // Calls body(offset in each input, out offset) for rows [begin, end).
+  void ForEachRow(int64_t begin, int64_t end,
+                  absl::FunctionRef<void(const Offsets&, int64_t)> body) const;
+};
+
+// REQUIRES: every input broadcasts to `output`; 2 or 3 of them.
+template <int kInputs>
+BroadcastDims<kInputs> MergeDims(
+    const Shape& output, const std::array<const Shape*, kInputs>& inputs);
+
+struct BroadcastPlan {
+  Shape output;
+  BroadcastDims<2> dims;
+
+  int64_t row() const { return dims.row(); }
   // REQUIRES: row() > 0.
   int64_t rows() const { return output.num_elements() / row(); }
-  bool a_moves() const { return a_steps.back() != 0; }
-  bool b_moves() const { return b_steps.back() != 0; }
+  bool a_moves() const { return dims.moves(0); }
+  bool b_moves() const { return dims.moves(1); }
 
   // Calls body(a offset, b offset, out offset) for rows [begin, end).
-  void ForEachRow(
-      int64_t begin, int64_t end,
-      absl::FunctionRef<void(int64_t, int64_t, int64_t)> body) const;
+  template <typename Body>
+  void ForEachRow(int64_t begin, int64_t end, Body body) const {
+    dims.ForEachRow(begin, end,
+                    [&body](const BroadcastDims<2>::Offsets& in, int64_t out) {
+                      body(in[0], in[1], out);
+                    });
+  }
 
   // Calls body(a index, b index, out index) for every element of the output.
   template <typename Body>

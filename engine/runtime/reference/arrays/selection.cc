@@ -1,10 +1,8 @@
 // Choosing between elements: Select, SelectV2, Where.
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/reference/arguments.h"
@@ -59,51 +57,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSelect(const tensorflow::NodeDef&) {
   });
 }
 
-// How the elements of three inputs lie under those of an output. Neighbouring
-// dimensions in which all three behave alike are one; the last is a row.
-struct SelectPlan {
-  absl::InlinedVector<int64_t, 4> sizes;
-  // Elements from one index of a dimension to the next; 0 where the input is
-  // repeated. In the row they are 0 or 1.
-  absl::InlinedVector<std::array<int64_t, 3>, 4> steps;
-};
-
-SelectPlan PlanSelect(const Shape& output,
-                      const std::array<const Shape*, 3>& inputs) {
-  SelectPlan plan;
-  std::array<int64_t, 3> stride = {1, 1, 1};
-  // From the last dimension to the first; reversed at the end.
-  for (int axis = output.rank() - 1; axis >= 0; --axis) {
-    const int64_t size = output.dim(axis);
-    if (size == 1) continue;
-    std::array<int64_t, 3> step = {0, 0, 0};
-    bool merges = !plan.sizes.empty();
-    for (int i = 0; i < 3; ++i) {
-      const int own = axis - (output.rank() - inputs[i]->rank());
-      const bool moves = own >= 0 && inputs[i]->dim(own) != 1;
-      if (moves) step[i] = stride[i];
-      if (moves) stride[i] *= size;
-      merges = merges && moves == (plan.steps.back()[i] != 0);
-    }
-    if (merges) {
-      plan.sizes.back() *= size;
-    } else {
-      plan.sizes.push_back(size);
-      plan.steps.push_back(step);
-    }
-  }
-  if (plan.sizes.empty()) {
-    plan.sizes.push_back(1);
-    plan.steps.push_back({1, 1, 1});
-  }
-  std::reverse(plan.sizes.begin(), plan.sizes.end());
-  std::reverse(plan.steps.begin(), plan.steps.end());
-  return plan;
-}
-
 template <typename T>
 void SelectRow(const bool* condition, const T* yes, const T* no, T* out,
-               int64_t count, const std::array<int64_t, 3>& step) {
+               int64_t count, const BroadcastDims<3>::Offsets& step) {
   if (step[0] == 0) {
     const T* from = *condition ? yes : no;
     if ((*condition ? step[1] : step[2]) == 0) {
@@ -115,27 +71,6 @@ void SelectRow(const bool* condition, const T* yes, const T* no, T* out,
   }
   for (int64_t i = 0; i < count; ++i) {
     out[i] = condition[i] ? yes[i * step[1]] : no[i * step[2]];
-  }
-}
-
-// The elements of `out`, of which there is at least one.
-template <typename T>
-void SelectElements(const SelectPlan& plan, const bool* condition, const T* yes,
-                    const T* no, T* out, int64_t elements) {
-  const int outer = static_cast<int>(plan.sizes.size()) - 1;
-  const int64_t row = plan.sizes.back();
-  absl::InlinedVector<int64_t, 4> index(outer, 0);
-  std::array<int64_t, 3> at = {0, 0, 0};
-  for (int64_t done = 0; done < elements; done += row) {
-    SelectRow(condition + at[0], yes + at[1], no + at[2], out + done, row,
-              plan.steps.back());
-    for (int axis = outer - 1; axis >= 0; --axis) {
-      const bool wraps = ++index[axis] == plan.sizes[axis];
-      const int64_t moved = wraps ? 1 - plan.sizes[axis] : 1;
-      for (int i = 0; i < 3; ++i) at[i] += moved * plan.steps[axis][i];
-      if (!wraps) break;
-      index[axis] = 0;
-    }
   }
 }
 
@@ -157,12 +92,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSelectV2(
     OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                              context->AllocateOutput(0, yes.dtype(), shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    const SelectPlan plan =
-        PlanSelect(shape, {&condition.shape(), &yes.shape(), &no.shape()});
+    const BroadcastDims<3> dims =
+        MergeDims<3>(shape, {&condition.shape(), &yes.shape(), &no.shape()});
     return VisitBySize(yes.dtype(), "t", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
-      SelectElements(plan, condition.data<bool>(), yes.data<T>(), no.data<T>(),
-                     out->data<T>(), shape.num_elements());
+      dims.ForEachRow(0, shape.num_elements() / dims.row(),
+                      [&](const BroadcastDims<3>::Offsets& in, int64_t at) {
+                        SelectRow(condition.data<bool>() + in[0],
+                                  yes.data<T>() + in[1], no.data<T>() + in[2],
+                                  out->data<T>() + at, dims.row(),
+                                  dims.steps.back());
+                      });
       return absl::OkStatus();
     });
   });
