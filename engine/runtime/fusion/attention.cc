@@ -18,7 +18,6 @@ constexpr int64_t kScoreBytes = 128 * 1024;
 constexpr int64_t kMostRows = 64;
 // With fewer queries, packing keys and values would cost more than it brings.
 constexpr int64_t kLeastQueries = 4;
-constexpr int kMostRank = 8;
 
 using Sizes = absl::InlinedVector<int64_t, 4>;
 
@@ -100,25 +99,6 @@ std::optional<Matrices> Repeated(const Shape& shape, const Sizes& sizes) {
   return m;
 }
 
-// The right factor of a product, times `scale`, from wherever it lies.
-void PackMatrix(const FloatPanels& panels, const float* from, int64_t row,
-                int64_t column, float scale, float* packed) {
-  for (int64_t i = 0; i < panels.count(); ++i) {
-    const int used = panels.used(i), width = panels.width(i);
-    const float* corner = from + i * panels.tiles->width * column;
-    float* out = packed + panels.offset(i);
-    for (int64_t k = 0; k < panels.depth; ++k, out += width) {
-      const float* at = corner + k * row;
-      if (column == 1) {
-        for (int c = 0; c < used; ++c) out[c] = at[c] * scale;
-      } else {
-        for (int c = 0; c < used; ++c) out[c] = at[c * column] * scale;
-      }
-      std::fill(out + used, out + width, 0.0f);
-    }
-  }
-}
-
 // --- The kernel --------------------------------------------------------------
 
 // The tensors of one run.
@@ -168,7 +148,7 @@ class AttentionKernel final : public Kernel {
     for (int i = 0; i < 3; ++i) {
       const Tensor& input = context.input(i);
       if (input.dtype() != tensorflow::DT_FLOAT || input.rank() < 2 ||
-          input.rank() > kMostRank || input.num_elements() == 0 ||
+          input.num_elements() == 0 ||
           (!l_.orders[i].empty() &&
            static_cast<int>(l_.orders[i].size()) != input.rank())) {
         return false;
@@ -236,12 +216,15 @@ class AttentionKernel final : public Kernel {
   void PackHead(const AttentionRun& run, int64_t head, float* packed) const {
     const KernelContext& context = *run.context;
     const Matrices& k = run.key;
-    PackMatrix(run.keys, context.input(1).data<float>() + k.Offset(head),
-               k.row_stride(), k.column_stride(), l_.scale, packed);
+    PackMatrix(run.keys,
+               {context.input(1).data<float>() + k.Offset(head), k.row_stride(),
+                k.column_stride()},
+               l_.scale, packed);
     const Matrices& v = run.value;
-    PackMatrix(run.values, context.input(2).data<float>() + v.Offset(head),
-               v.row_stride(), v.column_stride(), 1.0f,
-               packed + run.keys.size());
+    PackMatrix(run.values,
+               {context.input(2).data<float>() + v.Offset(head), v.row_stride(),
+                v.column_stride()},
+               1.0f, packed + run.keys.size());
   }
 
   void RunRows(const AttentionRun& run, int64_t head, const float* packed,

@@ -33,7 +33,7 @@ void AskForLargePages(void* memory, int64_t bytes) {
 #endif
 }
 
-// Some rows of some panels of depth x columns, or of its transpose.
+// Some rows of some panels of depth x columns.
 struct PanelPart {
   int64_t panel_begin;
   int64_t panel_end;
@@ -41,30 +41,26 @@ struct PanelPart {
   int64_t row_end;
 };
 
-// Some whole rows of the matrix as it is stored, beginning with row `first`.
-struct StoredRows {
-  const float* data;
-  int64_t first;
-};
-
-void PackPart(const FloatPanels& panels, const StoredRows& rows,
-              bool transposed, const PanelPart& part, float* packed) {
-  const float* matrix = rows.data;
+// `corner` begins with the part's first row and column.
+void PackPart(const FloatPanels& panels, const StridedMatrix& corner,
+              const PanelPart& part, float scale, float* packed) {
   for (int64_t i = part.panel_begin; i < part.panel_end; ++i) {
     const int used = panels.used(i);
     const int width = panels.width(i);
-    const int64_t column = i * panels.tiles->width;
+    const float* from = corner.data + (i - part.panel_begin) *
+                                          panels.tiles->width *
+                                          corner.column_stride;
     float* out = packed + panels.offset(i) + part.row_begin * width;
     for (int64_t k = part.row_begin; k < part.row_end; ++k, out += width) {
-      if (transposed) {
-        for (int c = 0; c < used; ++c) {
-          out[c] = matrix[(column + c - rows.first) * panels.depth + k];
-        }
+      if (corner.column_stride == 1) {
+        for (int c = 0; c < used; ++c) out[c] = from[c] * scale;
       } else {
-        std::copy_n(matrix + (k - rows.first) * panels.columns + column, used,
-                    out);
+        for (int c = 0; c < used; ++c) {
+          out[c] = from[c * corner.column_stride] * scale;
+        }
       }
       std::fill_n(out + used, width - used, 0.0f);
+      from += corner.row_stride;
     }
   }
 }
@@ -85,11 +81,11 @@ class Slabs {
   }
 
   // At most as many rows as were said; good until the next call.
-  StoredRows Read(int64_t first, int64_t count) {
+  const float* Read(int64_t first, int64_t count) {
     const char* from = matrix_ + first * row_bytes_;
-    if (!copy_) return {reinterpret_cast<const float*>(from), first};
+    if (!copy_) return reinterpret_cast<const float*>(from);
     std::memcpy(copy_->data(), from, static_cast<size_t>(count * row_bytes_));
-    return {copy_->data(), first};
+    return copy_->data();
   }
 
  private:
@@ -116,10 +112,10 @@ absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
     for (int64_t first = 0; first < count; first += slab) {
       const int64_t some = std::min(slab, count - first);
       const int64_t last = std::min((first + some) * width, panels.columns);
-      const StoredRows rows = slabs.Read(first * width, last - first * width);
+      const float* rows = slabs.Read(first * width, last - first * width);
       pool->ParallelFor(some, 1, [&](int64_t begin, int64_t end) {
-        PackPart(panels, rows, true,
-                 {first + begin, first + end, 0, panels.depth}, to);
+        PackPart(panels, {rows + begin * width * panels.depth, 1, panels.depth},
+                 {first + begin, first + end, 0, panels.depth}, 1.0f, to);
       });
       done(kFloat * last * panels.depth);
     }
@@ -130,9 +126,10 @@ absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
   for (int64_t row = 0; row < panels.depth; row += slab) {
     const int64_t last = std::min(row + slab, panels.depth);
     const int64_t grain = 1 + kGrain / ((last - row) * panels.tiles->width);
-    const StoredRows rows = slabs.Read(row, last - row);
+    const float* rows = slabs.Read(row, last - row);
     pool->ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-      PackPart(panels, rows, false, {begin, end, row, last}, to);
+      PackPart(panels, {rows + begin * panels.tiles->width, panels.columns, 1},
+               {begin, end, row, last}, 1.0f, to);
     });
     done(kFloat * panels.columns * last);
   }
@@ -169,6 +166,11 @@ int FloatPanels::used(int64_t i) const {
 int64_t FloatPanels::size() const {
   const int64_t last = count() - 1;
   return last < 0 ? 0 : offset(last) + width(last) * depth;
+}
+
+void PackMatrix(const FloatPanels& panels, const StridedMatrix& matrix,
+                float scale, float* packed) {
+  PackPart(panels, matrix, {0, panels.count(), 0, panels.depth}, scale, packed);
 }
 
 WeightLayout LayoutOf(const FloatPanels& panels, bool transposed) {

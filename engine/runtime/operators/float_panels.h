@@ -40,6 +40,19 @@ FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed);
 // A matrix as panels, and back. `transposed`: it is stored as columns x depth.
 // A buffer may be a constant of several shapes.
 WeightLayout LayoutOf(const FloatPanels& panels, bool transposed);
+
+// A matrix wherever it lies in a tensor.
+// UNITS: elements from one row, or one column, to the next.
+struct StridedMatrix {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+};
+
+// A matrix, times `scale`, as panels. `packed` has room for panels.size().
+void PackMatrix(const FloatPanels& panels, const StridedMatrix& matrix,
+                float scale, float* packed);
+
 // Values for each column, with zeros for all that panels have room for. Nothing
 // of nothing.
 std::vector<float> PadColumns(const FloatPanels& panels,
