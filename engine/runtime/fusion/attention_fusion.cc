@@ -10,6 +10,7 @@
 
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/partial_shape.h"
 #include "engine/runtime/fusion/attention.h"
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
@@ -20,14 +21,14 @@ namespace {
 
 // Steps between the first product and the softmax.
 constexpr int kMostScoreSteps = 6;
-constexpr size_t kMostDims = 8;
 
 bool IsMatrixProduct(const Step* step) {
   return IsFloatNode(step, "BatchMatMulV2") || IsFloatNode(step, "BatchMatMul");
 }
 
-// Whether factors of this size can be gathered in another place: scores are
-// far from the ends of the range then as before.
+// Whether factors of this size can be applied elsewhere, a division as a
+// multiplication: the scores stay far from the ends of the range, and only the
+// last bit of a score may differ.
 bool IsModerate(float factor) {
   const float size = std::abs(factor);
   return size >= 1e-6f && size <= 1e6f;
@@ -89,7 +90,7 @@ class AttentionFinder {
     const Tensor* constant = plan_->ConstantOf(step->inputs[1]);
     if (constant == nullptr) return std::nullopt;
     const auto values = constant->AsInt64s();
-    if (!values.ok() || values->size() > kMostDims) return std::nullopt;
+    if (!values.ok() || values->size() > graph::kMaxRank) return std::nullopt;
     std::vector<int> order;
     for (size_t i = 0; i < values->size(); ++i) {
       // A wrong one is left to the step.
@@ -281,11 +282,12 @@ void FuseAttention(const CpuFeatures& cpu, PlanEditor* plan) {
 const Fusion kAttentionFusion = {
     .name = "attention",
     .pattern =
-        "[Transpose of each part] BatchMatMulV2 [Mul, RealDiv, Add, "
-        "SelectV2] Softmax BatchMatMulV2 [Transpose]",
+        "[Transpose of each part; Mul, RealDiv of queries and keys] "
+        "BatchMatMulV2 [Mul, RealDiv, Add, SelectV2] Softmax BatchMatMulV2 "
+        "[Transpose]",
     .replacement =
-        "attention that computes some rows of scores at a time, and "
-        "reads and writes heads where they stand",
+        "attention that computes some rows of scores at a time, and reads and "
+        "writes heads in place",
     .run = FuseAttention,
 };
 
