@@ -26,7 +26,7 @@ class TaskQueue {
  public:
   using Iterator = std::set<TaskRef>::const_iterator;
 
-  // Once is enough, and none is no harm.
+  // Inserting again, or erasing what is not there, has no effect.
   void Insert(const TaskRef& ref);
   void Erase(const TaskRef& ref);
 
@@ -35,7 +35,7 @@ class TaskQueue {
   Iterator end() const { return tasks_.end(); }
 
   // How many are older than `ref`, which need not be there. Takes a step for
-  // each thousand, and for each of the last of these.
+  // each thousand jobs before it, and for each task of its own thousand.
   size_t CountBefore(const TaskRef& ref) const;
 
  private:

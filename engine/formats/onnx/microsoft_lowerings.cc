@@ -184,9 +184,9 @@ Endpoint SizeOf(NodeLowering& n, Endpoint x, int64_t axis) {
                {{"shrink_axis_mask", 1}});
 }
 
-// Scores (batch, heads, queries, keys) of places that may not be seen. Sizes
-// are those of what is multiplied: the scores have one reader then, and stay
-// one pattern with the softmax.
+// Hides scores (batch, heads, queries, keys) of later positions. Sizes are
+// those of what is multiplied: the scores have one reader then, and stay one
+// pattern with the softmax.
 Endpoint MaskFuture(NodeLowering& n, Endpoint scores, Endpoint q, Endpoint k) {
   const Endpoint queries = SizeOf(n, q, 2), keys = SizeOf(n, k, 2);
   const Endpoint rows =
